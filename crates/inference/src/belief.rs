@@ -38,6 +38,11 @@ impl Belief {
         self.best
     }
 
+    /// Forgets what can be computed again, which takes most of a belief's memory.
+    pub fn forget_known(&self) {
+        self.followed.values().for_each(HabitBelief::forget_known);
+    }
+
     /// The habits of the flow in each state that is probable enough; none where they cannot be told, as before the first
     /// command.
     pub fn followed(&self) -> impl Iterator<Item = (usize, &HabitBelief)> {

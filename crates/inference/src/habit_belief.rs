@@ -215,6 +215,11 @@ impl HabitBelief {
         self.own.each_ref().map(|own| own.at_step().weight(class))
     }
 
+    /// Forgets what can be computed again.
+    pub(crate) fn forget_known(&self) {
+        self.own.iter().for_each(|own| own.at_step().forget());
+    }
+
     /// How probable a command is whose classes have these weights by the learned and by the own habits, and by how often
     /// they were seen.
     pub(crate) fn judge(&self, base: ByHabit<f64>, again: Times) -> Judgement {

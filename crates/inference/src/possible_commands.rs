@@ -85,9 +85,10 @@ impl PossibleCommands {
         &self.learned
     }
 
-    /// How many classes are listed.
+    /// How many classes and members of classes are listed.
     pub fn listed(&self) -> usize {
-        self.in_states.iter().map(|possible| possible.classes.len()).sum()
+        let classes = self.in_states.iter().flat_map(|possible| &possible.classes);
+        classes.map(|one| 1 + one.class.members.len()).sum()
     }
 
     /// Adds the classes that a command may be of in some states, in the order of their sums: the states are given with the

@@ -77,6 +77,11 @@ impl StepHabits {
         })
     }
 
+    /// Forgets what classes weigh.
+    pub(crate) fn forget(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = KnownClasses::default();
+    }
+
     /// The mean factor of a command on the learned prior.
     pub(crate) fn factor(&self, actions: &[(u32, u32)], room: &mut Vec<f64>) -> f64 {
         self.factors.factor(actions, room)

@@ -1,6 +1,6 @@
 //! The shift of each flow, and its habits: which values of ε its commands may have, and when a change is certain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, HabitFactors, RecurringClass, SharedList, Shift, WeightedEpsilon};
@@ -15,6 +15,9 @@ use crate::shift_states::ShiftState;
 /// The most states of all flows whose shift is remembered, of 80 bytes each; at least the half of the flows used last is
 /// kept.
 const MAX_STATES: usize = 1 << 19;
+
+/// Of so many flows it is remembered what classes of commands weigh: some hundred kilobytes each.
+const RECENT_FLOWS: usize = 8;
 
 /// Shifts that are less probable after a command are not weighed for it.
 const MIN_PROBABILITY: f64 = 0.02;
@@ -37,6 +40,7 @@ const OTHER_HABITS: &str = "its commands have other actions, or another number o
 pub(crate) struct FlowShifts {
     evidence: ShiftEvidence,
     flows: TwoGenerationCache<u64, FlowShift>,
+    recent: VecDeque<u64>,
     /// How many commands were most probably longer or shorter than the model's.
     pub(crate) shifted: u64,
 }
@@ -82,7 +86,7 @@ impl FlowShifts {
     pub(crate) fn new(model: &Model) -> Option<Self> {
         let evidence = ShiftEvidence::new(model)?;
         let flows = TwoGenerationCache::new((MAX_STATES / evidence.states().list().len()).max(2));
-        Some(Self { evidence, flows, shifted: 0 })
+        Some(Self { evidence, flows, recent: VecDeque::new(), shifted: 0 })
     }
 
     /// Learns from the next command of a flow, whose sizes have these values of ε where nothing is shifted.
@@ -93,6 +97,7 @@ impl FlowShifts {
         sizes: [i64; 2],
         epsilons: SharedList<WeightedEpsilon>,
     ) -> FollowedCommand {
+        self.forget_others(command.flow);
         let possible = self.evidence.possible(model, command, sizes, &epsilons);
         let states = self.evidence.states().list();
         let (hypotheses, inference) = self.evidence.hypotheses();
@@ -132,6 +137,18 @@ impl FlowShifts {
             weighed.iter().map(|one| shift(model, one.state, one.share * fit, one.since_ns)).collect();
         self.shifted += u64::from(shifts.first().is_some_and(|first| !first.is_none()));
         FollowedCommand { epsilons: mixture(&followed.epsilons, &weighed), shifts, ..followed }
+    }
+
+    /// Lets the flow that has been followed longest forget what can be computed again, where a new one comes.
+    fn forget_others(&mut self, flow: u64) {
+        if self.recent.contains(&flow) {
+            return;
+        }
+        self.recent.push_back(flow);
+        let oldest = if self.recent.len() > RECENT_FLOWS { self.recent.pop_front() } else { None };
+        if let Some(oldest) = oldest.and_then(|oldest| self.flows.peek(&oldest)) {
+            oldest.belief.forget_known();
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::shift_states::{ShiftState, ShiftStates, Shifted};
 
-/// The most classes of commands that are remembered, of about 100 bytes each with what they are in each state.
-const MAX_CACHED: usize = 1 << 18;
+/// The most commands that are remembered, of about 100 bytes each; most are shared by many sizes.
+const MAX_CACHED: usize = 1 << 20;
 
 /// The probabilities of so many states take as much.
 const STATES_PER_ENTRY: usize = 4;
