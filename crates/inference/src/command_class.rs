@@ -13,7 +13,7 @@ use crate::habits::LearnedHabits;
 use crate::inference::{RecurringCommand, ReplyInference};
 
 /// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
-const MAX_MEMBERS: usize = 1 << 18;
+const MAX_KNOWN: usize = 1 << 18;
 
 /// What a class takes besides its members, in members.
 const CLASS_MEMBERS: usize = 8;
@@ -90,7 +90,7 @@ impl CommandClasses {
         self.next_id += 1;
         let members = class.members.len() + CLASS_MEMBERS;
         self.members += members;
-        if self.members > MAX_MEMBERS {
+        if self.members > MAX_KNOWN {
             self.known.clear();
             self.members = members;
         }
@@ -133,17 +133,9 @@ impl CommandClass {
         for one in &mut members {
             one.prior *= if all > 0.0 { prior / all } else { 0.0 };
         }
-        let broad = |one: &Member| one.prior * habits.map_or(1.0, |habits| habits.broad_factor(&one.actions));
-        let mut class = Self {
-            id: 0,
-            sum,
-            class_counts,
-            prior,
-            recurring: 0.0,
-            broad: members.iter().map(broad).sum(),
-            occurrences: Vec::new(),
-            members,
-        };
+        let mut class =
+            Self { id: 0, sum, class_counts, prior, recurring: 0.0, broad: 0.0, occurrences: Vec::new(), members };
+        class.broad = class.weight(|actions| habits.map_or(1.0, |habits| habits.broad_factor(actions)));
         let mut by_occurrence: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
         let mut count = |actions: &[(u32, u32)], prior: f64, recurring: f64| {
             for occurrence in actions {
@@ -165,5 +157,13 @@ impl CommandClass {
         };
         class.occurrences = by_occurrence.into_iter().map(occurrence).collect();
         class
+    }
+
+    /// P(class) by habits that are factors on the learned ones. Where no member matters by itself, nothing tells their factor.
+    pub(crate) fn weight(&self, mut factor: impl FnMut(&[(u32, u32)]) -> f64) -> f64 {
+        if self.members.is_empty() {
+            return self.prior;
+        }
+        self.members.iter().map(|one| one.prior * factor(&one.actions)).sum()
     }
 }

@@ -15,7 +15,7 @@ use crate::symmetric::{Symmetric, dot};
 /// A belief with the mean and the covariance of one step.
 #[derive(Debug)]
 pub(crate) struct StepHabits {
-    mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// At the mean.
     pub(crate) moments: NumberMoments,
     /// What commands of each number of actions, from 1, weigh beside their learned prior, but for the factors of their
@@ -73,7 +73,7 @@ impl StepHabits {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known.weights.entry(class.id).or_insert_with(|| {
             let mut room = Vec::new();
-            class.members.iter().map(|one| one.prior * self.factor(&one.actions, &mut room)).sum()
+            class.weight(|actions| self.factor(actions, &mut room))
         })
     }
 

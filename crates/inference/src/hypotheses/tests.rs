@@ -281,3 +281,30 @@ fn commands_that_come_again_are_expected() {
     assert!(of_sum(18)[0].share > 5.0 && of_sum(11).is_empty(), "{:?}", of_sum(18));
     assert!(belief.followed[&0].only_learned() < 0.01);
 }
+
+/// Of thousands of equal commands of one size, none matters by itself: other habits neither rule the size out nor favour it.
+#[test]
+fn a_class_of_many_equal_commands_is_as_probable_by_any_habits() {
+    let names: Vec<String> = (0..40).map(|at| format!("a{at}")).collect();
+    let actions: String = names.iter().map(|name| format!("[[action]]\nname = \"{name}\"\nsize = 4\n")).collect();
+    let text = format!(
+        "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n{actions}\
+         [[device]]\nname = \"lamp\"\ncount = 3\nactions = {names:?}\n\
+         [prior]\nnumbers = [0.6, 0.3, 0.1]\ndecay = 0.01\nshares = {:?}\nconcentration = 20.0\n\
+         [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.01\nsurplus = 0.01\n\
+         [learned]\nmethod = \"robust\"\ncommands = 30\nversion = \"0\"\nbasis = \"wire\"\n",
+        [0.025; 40]
+    );
+    let inference = ReplyInference::new(&Model::from_toml(&text).unwrap()).unwrap();
+    let hypotheses = hypotheses(&inference);
+    let possible = possible(&hypotheses, &inference, 12);
+    let known = hypotheses.habits.as_ref().unwrap();
+    let own = HabitBelief::new(known, &inference);
+    let class = |sum: i64| {
+        let classes = possible.in_states.iter().flat_map(|one| &one.classes);
+        &*classes.map(|one| &one.class).find(|class| class.sum == sum).unwrap()
+    };
+    let three = class(12);
+    assert!(three.members.is_empty() && three.prior > 0.05, "{three:?}");
+    assert_eq!((own.own_weights(three), three.broad), ([three.prior; 2], three.prior));
+}
