@@ -255,7 +255,7 @@ impl HabitBelief {
         if !(is_true > 0.0 && all > 0.0) {
             return;
         }
-        let found = self.classes(possible, in_state, inference.not_recurring());
+        let found = self.classes(possible, in_state, inference.not_recurring);
         let before = self.weights;
         for (weights, likelihoods) in self.weights.iter_mut().zip(&judgement.likelihoods) {
             for (weight, likelihood) in weights.iter_mut().zip(likelihoods) {

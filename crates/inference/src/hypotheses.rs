@@ -82,7 +82,7 @@ impl Hypotheses {
         explained: &[ExplainedStates<'_>],
         inference: &ReplyInference,
     ) -> PossibleCommands {
-        let mut possible = PossibleCommands::new(by_habit, inference.not_recurring());
+        let mut possible = PossibleCommands::new(by_habit, inference.not_recurring);
         for one in explained {
             possible.add(self.classes(one, ln_unit, inference), &one.states, &self.longer_actions);
         }
@@ -99,21 +99,21 @@ impl Hypotheses {
         let joint = |numbers: &[&Numbers], sum: i64| -> f64 {
             numbers.iter().map(|one| one.joint(&[WeightedSum { bytes: sum, weight: 1.0 }])).sum()
         };
-        let all: f64 = near.iter().map(|sum| joint(&numbers, *sum)).sum();
+        let of_replies = numbers.chunk_by(|a, b| a.class_counts == b.class_counts);
+        let of_sums = |numbers| near.iter().map(move |sum| (numbers, *sum, joint(numbers, *sum)));
+        let possible: Vec<(&[&Numbers], i64, f64)> = of_replies.flat_map(of_sums).collect();
+        let all: f64 = possible.iter().map(|(.., joint)| joint).sum();
         let habits = self.habits.as_ref();
         let mut known = self.classes.borrow_mut();
         let recurs = |class_counts: &[u32], sum: i64| {
             inference.recurring.iter().any(|one| one.sum == sum && one.class_counts == class_counts)
         };
         let mut found = Vec::new();
-        for of_replies in numbers.chunk_by(|a, b| a.class_counts == b.class_counts) {
-            let likelihood = of_replies[0].likelihood * (explained.ln_unit - ln_unit).exp();
-            for sum in &near {
-                let is_recurring = || recurs(&of_replies[0].class_counts, *sum);
-                if joint(of_replies, *sum) > LEAST_SHARE * all || is_recurring() {
-                    let class = known.find(of_replies, *sum, inference, habits);
-                    found.extend(class.map(|class| PossibleClass { class, likelihood }));
-                }
+        for (numbers, sum, joint) in possible {
+            if joint > LEAST_SHARE * all || recurs(&numbers[0].class_counts, sum) {
+                let likelihood = numbers[0].likelihood * (explained.ln_unit - ln_unit).exp();
+                let class = known.find(numbers, sum, inference, habits);
+                found.extend(class.map(|class| PossibleClass { class, likelihood }));
             }
         }
         for command in inference.recurring.iter().filter(|one| near.contains(&one.sum)) {

@@ -47,6 +47,8 @@ pub struct ReplyInference {
     greatest: i64,
     /// Commands that recur by the model, as far as devices allow them.
     pub(crate) recurring: Vec<RecurringCommand>,
+    /// The share of commands that do not.
+    pub(crate) not_recurring: f64,
 }
 
 /// A command that recurs by the model.
@@ -100,18 +102,15 @@ impl ReplyInference {
                 share: command.share,
             }
         });
-        let recurring = recurring.collect();
-        Some(Self { groups, of_class, size_totals: OnceCell::new(), too_large, greatest, recurring })
+        let recurring: Vec<RecurringCommand> = recurring.collect();
+        let not_recurring = 1.0 - recurring.iter().map(|command| command.share).sum::<f64>();
+        let size_totals = OnceCell::new();
+        Some(Self { groups, of_class, size_totals, too_large, greatest, recurring, not_recurring })
     }
 
     /// How many actions the model has.
     pub fn actions(&self) -> usize {
         self.groups.list.iter().map(|group| group.actions.len()).sum()
-    }
-
-    /// The share of commands that do not recur by the model.
-    pub(crate) fn not_recurring(&self) -> f64 {
-        1.0 - self.recurring.iter().map(|command| command.share).sum::<f64>()
     }
 
     /// P(n) for each number of actions, from 1, as far as they are counted, given the weights of all multisets of that

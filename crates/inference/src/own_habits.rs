@@ -52,7 +52,6 @@ const MOST_PER_STEP: u32 = 32;
 #[derive(Debug, Clone)]
 pub(crate) struct OwnHabits {
     pace: Pace,
-    mean: Vec<f64>,
     covariance: Symmetric,
     /// How many commands with each number of actions were seen, from 1.
     numbers: Vec<f64>,
@@ -84,9 +83,9 @@ impl OwnHabits {
         let (mean, covariance) = (vec![0.0; actions], Symmetric::diagonal(actions, DEVIATION * DEVIATION));
         let numbers = vec![0.0; learned.numbers.len()];
         let shares = number_shares(&numbers, learned);
-        let at_step = StepHabits::new(mean.clone(), &covariance, &shares, &learned.moments, (learned, inference));
+        let at_step = StepHabits::new(mean, &covariance, &shares, &learned.moments, (learned, inference));
         let (at_step, pending) = (Arc::new(at_step), Evidence::none(actions));
-        Self { pace, mean, covariance, numbers, pending, at_step }
+        Self { pace, covariance, numbers, pending, at_step }
     }
 
     /// The belief since the last step.
@@ -106,14 +105,14 @@ impl OwnHabits {
         self.add(possible, share);
         let moves = || self.covariance.times(&self.pending.gradient).iter().any(|step| step.abs() > STEP);
         if self.pending.commands >= MOST_PER_STEP || moves() {
-            self.step();
-            self.refresh(learned, inference);
+            self.step(learned, inference);
         }
     }
 
     /// Adds what a command says of habits: nothing where none of what it may be has a weight at the mean.
     fn add(&mut self, possible: &[(&CommandClass, f64)], share: f64) {
-        let (size, at_step) = (self.mean.len(), &self.at_step);
+        let at_step = &self.at_step;
+        let size = at_step.mean.len();
         let mut all = at_step.moments_of(possible);
         let total: f64 = all.of_numbers.iter().sum();
         if !(total > 0.0 && total.is_finite()) {
@@ -144,8 +143,9 @@ impl OwnHabits {
     }
 
     /// One step of Laplace's method. Curvature below 0 is rounding, or commands that look like two modes: none.
-    fn step(&mut self) {
-        let size = self.mean.len();
+    fn step(&mut self, learned: &LearnedHabits, inference: &ReplyInference) {
+        let StepHabits { mean, moments, .. } = &*self.at_step;
+        let size = mean.len();
         let Evidence { commands, gradient, curvature } = std::mem::replace(&mut self.pending, Evidence::none(size));
         let kept = (1.0 - 1.0 / self.pace.drift).powi(2 * commands.cast_signed());
         self.covariance.scale(kept);
@@ -157,16 +157,9 @@ impl OwnHabits {
             }
         }
         let step = self.covariance.times(&gradient);
-        for (mean, step) in self.mean.iter_mut().zip(step) {
-            *mean = kept.sqrt() * *mean + step;
-        }
-    }
-
-    fn refresh(&mut self, learned: &LearnedHabits, inference: &ReplyInference) {
+        let mean = mean.iter().zip(step).map(|(mean, step)| kept.sqrt() * mean + step).collect();
         let numbers = number_shares(&self.numbers, learned);
-        let moments = &self.at_step.moments;
-        self.at_step =
-            Arc::new(StepHabits::new(self.mean.clone(), &self.covariance, &numbers, moments, (learned, inference)));
+        self.at_step = Arc::new(StepHabits::new(mean, &self.covariance, &numbers, moments, (learned, inference)));
     }
 }
 
