@@ -30,12 +30,13 @@ struct EpochUnit {
     decimals: usize,
 }
 
-const UNITS: [(u64, EpochUnit); 4] = [
+const UNITS: [(u64, EpochUnit); 3] = [
     (100_000_000_000, EpochUnit { name: "seconds", decimals: 9 }),
     (100_000_000_000_000, EpochUnit { name: "milliseconds", decimals: 6 }),
     (100_000_000_000_000_000, EpochUnit { name: "microseconds", decimals: 3 }),
-    (u64::MAX, EpochUnit { name: "nanoseconds", decimals: 0 }),
 ];
+
+const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
 
 /// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
@@ -180,8 +181,7 @@ impl<'a> EpochNumber<'a> {
     }
 
     fn unit(&self) -> EpochUnit {
-        let [.., (_, nanoseconds)] = UNITS;
-        UNITS.iter().find(|(above, _)| self.whole < *above).map_or(nanoseconds, |(_, unit)| *unit)
+        UNITS.iter().find(|(above, _)| self.whole < *above).map_or(NANOSECONDS, |(_, unit)| *unit)
     }
 
     /// Without floating point, truncated to nanoseconds.
