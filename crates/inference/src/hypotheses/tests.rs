@@ -286,7 +286,8 @@ fn commands_that_come_again_are_expected() {
 #[test]
 fn a_class_of_many_equal_commands_is_as_probable_by_any_habits() {
     let names: Vec<String> = (0..40).map(|at| format!("a{at}")).collect();
-    let actions: String = names.iter().map(|name| format!("[[action]]\nname = \"{name}\"\nsize = 4\n")).collect();
+    let action = |name: &String| format!("[[action]]\nname = \"{name}\"\nsize = 4\n");
+    let actions = names.iter().map(action).collect::<Vec<String>>().concat();
     let text = format!(
         "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n{actions}\
          [[device]]\nname = \"lamp\"\ncount = 3\nactions = {names:?}\n\
@@ -300,11 +301,8 @@ fn a_class_of_many_equal_commands_is_as_probable_by_any_habits() {
     let possible = possible(&hypotheses, &inference, 12);
     let known = hypotheses.habits.as_ref().unwrap();
     let own = HabitBelief::new(known, &inference);
-    let class = |sum: i64| {
-        let classes = possible.in_states.iter().flat_map(|one| &one.classes);
-        &*classes.map(|one| &one.class).find(|class| class.sum == sum).unwrap()
-    };
-    let three = class(12);
+    let classes = possible.in_states.iter().flat_map(|one| &one.classes);
+    let three = classes.map(|one| &one.class).find(|class| class.sum == 12).unwrap();
     assert!(three.members.is_empty() && three.prior > 0.05, "{three:?}");
     assert_eq!((own.own_weights(three), three.broad), ([three.prior; 2], three.prior));
 }
