@@ -37,6 +37,57 @@ pub(crate) struct Groups {
     pub(crate) devices: DeviceLimits,
     /// What each number of actions weighs, from 0.
     pub(crate) number_weights: Vec<f64>,
+    /// The same at most, with the share of devices that are free.
+    greatest_weights: Vec<f64>,
+    /// The sums that k actions of the groups from each one on have, by k, weighted by the prior; behind the last one, none.
+    behind: Vec<Vec<Pmf>>,
+    /// Which classes of replies groups behind each one send.
+    pub(crate) open: Vec<Vec<bool>>,
+}
+
+impl Groups {
+    /// Of these groups, as [`groups`] gives them.
+    pub(crate) fn new(
+        list: Vec<ActionGroup>,
+        per_command: Vec<u32>,
+        devices: DeviceLimits,
+        number_weights: Vec<f64>,
+    ) -> Self {
+        let mut behind = vec![no_action(devices.max_actions())];
+        let mut open = vec![vec![false; per_command.len()]];
+        for group in list.iter().rev() {
+            let (mut sums, mut sent) = (behind[behind.len() - 1].clone(), open[open.len() - 1].clone());
+            for own in group.occurrences.iter().rev() {
+                sums = with_action(&sums, own, Pmf::convolve, |sums, more| sums.add_moved(more, 0, 1.0));
+            }
+            group.sent.iter().for_each(|(class, _)| sent[*class] = true);
+            behind.push(sums);
+            open.push(sent);
+        }
+        behind.reverse();
+        open.reverse();
+        open.remove(0);
+        let shares = devices.greatest_shares().unwrap_or_else(|| vec![1.0; number_weights.len()]);
+        let greatest_weights = number_weights.iter().zip(shares).map(|(weight, share)| weight * share).collect();
+        Self { list, per_command, devices, number_weights, greatest_weights, behind, open }
+    }
+
+    /// At least the probability by the prior of all commands whose actions before a group are some, with these sums, and
+    /// whose sum is in a range.
+    pub(crate) fn prior_behind(&self, group: usize, before: usize, sums: &Pmf, [least, most]: [i64; 2]) -> f64 {
+        let mut prior = 0.0;
+        for (behind, weight) in self.behind[group].iter().zip(self.greatest_weights.iter().skip(before)) {
+            if sums.least() + behind.least() > most {
+                break;
+            }
+            if *weight > 0.0 && sums.end() + behind.end() - 2 >= least {
+                let of_sum =
+                    |(sum, own): (i64, &f64)| own * behind.between(least - sum, most - sum).iter().sum::<f64>();
+                prior += weight * sums.iter().map(of_sum).sum::<f64>();
+            }
+        }
+        prior
+    }
 }
 
 /// The groups of all actions: those that send replies first, those that send the same classes side by side. Without
@@ -81,16 +132,9 @@ struct GroupKey {
 
 impl ActionGroup {
     fn new(actions: Vec<SizedAction>, class: usize, sent: Vec<(usize, u32)>, prior: &Prior, most: u32) -> Self {
-        let none = || {
-            let mut none = vec![Pmf::default(); most as usize + 1];
-            if let Some(first) = none.first_mut() {
-                *first = Pmf::one(0, 1.0);
-            }
-            none
-        };
         let of_action = |action: &SizedAction| (0..=most).map(|times| occurrences(*action, times, prior)).collect();
         let all: Vec<Vec<Pmf>> = actions.iter().map(of_action).collect();
-        let (mut sums, mut greatest) = (none(), vec![none()]);
+        let (mut sums, mut greatest) = (no_action(most), vec![no_action(most)]);
         for own in all.iter().rev() {
             sums = with_action(&sums, own, Pmf::convolve, |sums, more| sums.add_moved(more, 0, 1.0));
             let later = greatest.last().cloned().unwrap_or_default();
@@ -99,6 +143,15 @@ impl ActionGroup {
         greatest.reverse();
         Self { actions, class, sent, sums, occurrences: all, greatest }
     }
+}
+
+/// The sums of up to so many actions of none, by their number.
+fn no_action(most: u32) -> Vec<Pmf> {
+    let mut none = vec![Pmf::default(); most as usize + 1];
+    if let Some(first) = none.first_mut() {
+        *first = Pmf::one(0, 1.0);
+    }
+    none
 }
 
 /// The sums of an action that occurs some times, with their weights. The one place that says which sizes an action has.
@@ -116,7 +169,8 @@ fn with_action(
 ) -> Vec<Pmf> {
     let of_number = |number: usize| {
         let mut sums = Pmf::default();
-        for (rest, own) in without.iter().take(number + 1).zip(occurrences.iter().take(number + 1).rev()) {
+        for (times, own) in occurrences.iter().enumerate().take(number + 1).rev() {
+            let rest = &without[number - times];
             if !rest.is_empty() {
                 join(&mut sums, &combine(rest, own));
             }

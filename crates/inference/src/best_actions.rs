@@ -10,8 +10,8 @@ use std::sync::Arc;
 use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
-use crate::explained::{Numbers, WeightedSum};
 use crate::inference::{Beyond, ExplainedReplies, ReplyInference};
+use crate::number_walk::{Numbers, WeightedSum};
 
 /// Listed actions have this much of the probability together, unless there are too many.
 const LISTED_SHARE: f64 = 1.0 - 1e-6;

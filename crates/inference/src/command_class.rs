@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use crate::action_group::Groups;
 use crate::best_actions::{GroupSums, Member};
-use crate::explained::Numbers;
 use crate::habits::LearnedHabits;
-use crate::inference::{RecurringCommand, ReplyInference};
+use crate::inference::{Beyond, RecurringCommand, ReplyInference};
+use crate::number_walk::{Asked, Evidence, Numbers, WeightedSum, numbers};
 
 /// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
 const MAX_KNOWN: usize = 1 << 18;
@@ -68,24 +69,26 @@ pub(crate) struct CommandClasses {
 }
 
 impl CommandClasses {
-    /// The class of commands with a sum among some numbers of actions: all those that have the same replies.
+    /// The class of commands with some replies and a sum.
     pub(crate) fn find(
         &mut self,
-        numbers: &[&Numbers],
+        class_counts: &[u32],
         sum: i64,
         inference: &ReplyInference,
         habits: Option<&LearnedHabits>,
-    ) -> Option<Arc<CommandClass>> {
-        let class_counts = &numbers.first()?.class_counts[..];
+    ) -> Result<Arc<CommandClass>, Beyond> {
         if let Some(known) = self.known.get(class_counts).and_then(|of_replies| of_replies.get(&sum)) {
-            return Some(Arc::clone(known));
+            return Ok(Arc::clone(known));
         }
-        let of_numbers: Vec<Arc<GroupSums>> =
-            numbers.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
+        let sums = [WeightedSum { bytes: sum, weight: 1.0 }];
+        let asked = Asked { sums: &sums, range: [sum, sum], beside: 0.0 };
+        let mut evidence = ClassCounts { groups: &inference.groups, class_counts };
+        let found = numbers(&inference.groups, &mut evidence, &[1.0], asked)?;
+        let of_numbers: Vec<Arc<GroupSums>> = found.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
         let (prior, members) = inference.members(&of_numbers, sum);
         let own = |one: &&RecurringCommand| one.sum == sum && one.class_counts == class_counts;
-        let mut class =
-            CommandClass::new(sum, class_counts.into(), prior, members, inference.recurring.iter().filter(own), habits);
+        let recurring = inference.recurring.iter().filter(own);
+        let mut class = CommandClass::new(sum, class_counts.into(), prior, members, recurring, habits);
         class.id = self.next_id;
         self.next_id += 1;
         let members = class.members.len() + CLASS_MEMBERS;
@@ -96,15 +99,7 @@ impl CommandClasses {
         }
         let class = Arc::new(class);
         self.known.entry(Arc::clone(&class.class_counts)).or_default().insert(sum, Arc::clone(&class));
-        Some(class)
-    }
-
-    /// A command that recurs by the model, where its class does not matter otherwise.
-    pub(crate) fn recurring(&mut self, command: &RecurringCommand, habits: Option<&LearnedHabits>) -> CommandClass {
-        let RecurringCommand { sum, class_counts, .. } = command;
-        let class = CommandClass::new(*sum, class_counts[..].into(), 0.0, Vec::new(), [command], habits);
-        self.next_id += 1;
-        CommandClass { id: self.next_id - 1, ..class }
+        Ok(class)
     }
 
     fn group_sums(&mut self, numbers: &Numbers, inference: &ReplyInference) -> Arc<GroupSums> {
@@ -117,6 +112,28 @@ impl CommandClasses {
         let found = Arc::new(inference.group_sums(numbers));
         self.sums.insert(numbers.of_groups.clone(), Arc::clone(&found));
         found
+    }
+}
+
+/// That a command has just so many replies of each class.
+struct ClassCounts<'a> {
+    groups: &'a Groups,
+    class_counts: &'a [u32],
+}
+
+impl Evidence for ClassCounts<'_> {
+    fn weigh(&mut self, group: usize, class_counts: &[u32], _: &mut [f64]) -> f64 {
+        let open = &self.groups.open[group];
+        let is_possible = |(class, _): &(usize, u32)| {
+            let (sent, wanted) = (class_counts[*class], self.class_counts[*class]);
+            if open[*class] { sent <= wanted } else { sent == wanted }
+        };
+        if self.groups.list[group].sent.iter().all(is_possible) { 1.0 } else { 0.0 }
+    }
+
+    fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool {
+        let is_beyond = |(class, _): &(usize, u32)| class_counts[*class] >= self.class_counts[*class];
+        self.groups.list[group].sent.iter().any(is_beyond)
     }
 }
 

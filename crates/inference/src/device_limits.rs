@@ -168,6 +168,19 @@ impl DeviceLimits {
         before
     }
 
+    /// The greatest [`Self::share`] of each number of actions, from 0. `None` where devices can be used up in too many ways.
+    pub(crate) fn greatest_shares(&self) -> Option<Vec<f64>> {
+        let mut before = vec![1.0];
+        for layer in self.layers()? {
+            let mut next = vec![0.0_f64; layer.width];
+            for Step { from, to, factor, .. } in &layer.steps {
+                next[*to] = next[*to].max(before[*from] * factor);
+            }
+            before = next;
+        }
+        Some(before)
+    }
+
     /// What each number of actions weighs, from 0: P(n) over [`Self::number_totals`].
     pub(crate) fn number_weights(&self, prior: &Prior, of_class: &[Vec<Pmf>]) -> Option<Vec<f64>> {
         let totals: Vec<Vec<f64>> = of_class.iter().map(|sums| sums.iter().map(Pmf::total).collect()).collect();

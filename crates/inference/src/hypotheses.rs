@@ -11,16 +11,15 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use sizeleak_model::SeenReplies;
 
 use crate::belief::{Belief, StateBelief};
 use crate::command_class::CommandClasses;
-use crate::explained::{Numbers, WeightedSum};
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
-use crate::inference::{ExplainedReplies, ReplyInference};
+use crate::inference::{Beyond, ExplainedReplies, RecurringCommand, ReplyInference};
+use crate::number_walk::WeightedSum;
 use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, PossibleInState, asked_sums};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
@@ -75,57 +74,56 @@ impl Hypotheses {
 
     /// What a command may be. Its size and replies have a probability by the learned habits in each state, without commands
     /// that recur, as a multiple of a unit that is given as a logarithm.
+    ///
+    /// # Errors
+    /// [`Beyond`].
     pub fn possible(
         &self,
         by_habit: Vec<f64>,
         ln_unit: f64,
         explained: &[ExplainedStates<'_>],
         inference: &ReplyInference,
-    ) -> PossibleCommands {
+    ) -> Result<PossibleCommands, Beyond> {
         let mut possible = PossibleCommands::new(by_habit, inference.not_recurring);
         for one in explained {
-            possible.add(self.classes(one, ln_unit, inference), &one.states, &self.longer_actions);
+            possible.add(self.classes(one, ln_unit, inference)?, &one.states, &self.longer_actions);
         }
-        possible
+        Ok(possible)
     }
 
     /// The classes that matter, in the order of their sums.
-    fn classes(&self, one: &ExplainedStates<'_>, ln_unit: f64, inference: &ReplyInference) -> Vec<PossibleClass> {
+    fn classes(
+        &self,
+        one: &ExplainedStates<'_>,
+        ln_unit: f64,
+        inference: &ReplyInference,
+    ) -> Result<Vec<PossibleClass>, Beyond> {
         let ExplainedStates { explained, replies, states } = one;
         let [_, near] = asked_sums(states);
-        let mut numbers: Vec<&Numbers> = explained.numbers.iter().collect();
-        // In an order that does not depend on the replies.
-        numbers.sort_by(|a, b| (&a.class_counts, &a.of_groups).cmp(&(&b.class_counts, &b.of_groups)));
-        let joint = |numbers: &[&Numbers], sum: i64| -> f64 {
-            numbers.iter().map(|one| one.joint(&[WeightedSum { bytes: sum, weight: 1.0 }])).sum()
-        };
-        let of_replies = numbers.chunk_by(|a, b| a.class_counts == b.class_counts);
-        let of_sums = |numbers| near.iter().map(move |sum| (numbers, *sum, joint(numbers, *sum)));
-        let possible: Vec<(&[&Numbers], i64, f64)> = of_replies.flat_map(of_sums).collect();
-        let all: f64 = possible.iter().map(|(.., joint)| joint).sum();
-        let habits = self.habits.as_ref();
+        let unit = (explained.ln_unit - ln_unit).exp();
+        // By the sum and the replies, with the likelihood of these and P(sum, replies).
+        let mut possible: BTreeMap<(i64, &[u32]), [f64; 2]> = BTreeMap::new();
+        for numbers in &explained.numbers {
+            let likelihood = numbers.likelihood * unit;
+            for (sum, weight) in numbers.sums.iter().filter(|(sum, _)| near.contains(sum)) {
+                let all = possible.entry((sum, &numbers.class_counts)).or_insert([likelihood, 0.0]);
+                all[1] += likelihood * numbers.prior * weight;
+            }
+        }
+        let all: f64 = possible.values().map(|[_, joint]| joint).sum();
+        possible.retain(|_, [_, joint]| *joint > LEAST_SHARE * all);
+        for RecurringCommand { sum, class_counts, .. } in
+            inference.recurring.iter().filter(|one| near.contains(&one.sum))
+        {
+            let ln_likelihood = || replies.as_ref().map_or(0.0, |replies| replies.ln_likelihood(class_counts));
+            possible.entry((*sum, class_counts)).or_insert_with(|| [(ln_likelihood() - ln_unit).exp(), 0.0]);
+        }
         let mut known = self.classes.borrow_mut();
-        let recurs = |class_counts: &[u32], sum: i64| {
-            inference.recurring.iter().any(|one| one.sum == sum && one.class_counts == class_counts)
+        let class = |((sum, class_counts), [likelihood, _]): ((i64, &[u32]), [f64; 2])| {
+            let class = known.find(class_counts, sum, inference, self.habits.as_ref())?;
+            Ok(PossibleClass { class, likelihood })
         };
-        let mut found = Vec::new();
-        for (numbers, sum, joint) in possible {
-            if joint > LEAST_SHARE * all || recurs(&numbers[0].class_counts, sum) {
-                let likelihood = numbers[0].likelihood * (explained.ln_unit - ln_unit).exp();
-                let class = known.find(numbers, sum, inference, habits);
-                found.extend(class.map(|class| PossibleClass { class, likelihood }));
-            }
-        }
-        for command in inference.recurring.iter().filter(|one| near.contains(&one.sum)) {
-            if !numbers.iter().any(|one| one.class_counts == command.class_counts) {
-                let ln_likelihood =
-                    replies.as_ref().map_or(0.0, |replies| replies.ln_likelihood(&command.class_counts));
-                let class = Arc::new(known.recurring(command, habits));
-                found.push(PossibleClass { class, likelihood: (ln_likelihood - ln_unit).exp() });
-            }
-        }
-        found.sort_by(|a, b| (a.class.sum, &a.class.class_counts).cmp(&(b.class.sum, &b.class.class_counts)));
-        found
+        possible.into_iter().map(class).collect()
     }
 
     /// The belief for a command at this time, in nanoseconds since the epoch, before it is seen.

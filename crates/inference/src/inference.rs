@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::explained::{Asked, Numbers, TooMuchWork, WeightedSum, explained};
+use crate::number_walk::{Asked, Numbers, TooMuchWork, WeightedSum, numbers};
+use crate::reply_evidence::ReplyEvidence;
 
 /// The most numbers that tables hold.
 const MAX_TABLE_NUMBERS: usize = 1 << 23;
@@ -90,7 +91,7 @@ impl ReplyInference {
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
         let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
-        let groups = Groups { list, per_command, devices, number_weights };
+        let groups = Groups::new(list, per_command, devices, number_weights);
         let recurring = prior.recurring_within(&limits).map(|command| {
             let counted = || command.counts.iter().copied().enumerate();
             let bytes =
@@ -146,12 +147,14 @@ impl ReplyInference {
         for sum in sums {
             possible.extend(self.is_sum(sum.bytes)?.then_some(*sum));
         }
-        let totals = self.size_totals();
-        let of_size = |sum: &WeightedSum| sum.weight * totals.map_or(1.0, |totals| totals.at(sum.bytes));
-        let without_replies = possible.iter().map(of_size).sum();
         let range = [range[0].max(0), range[1].min(self.greatest).min(self.too_large - 1)];
-        let asked = Asked { sums: &possible, range, without_replies, ln_beside };
-        let (numbers, ln_unit) = explained(&self.groups, seen, asked)?;
+        let mut evidence = ReplyEvidence::new(&self.groups, seen);
+        let (terms, ln_unit) = (std::mem::take(&mut evidence.greatest), evidence.ln_unit);
+        if ln_unit == f64::NEG_INFINITY {
+            return Ok(ExplainedReplies { inference: self, numbers: Vec::new(), ln_unit });
+        }
+        let asked = Asked { sums: &possible, range, beside: (ln_beside - ln_unit).exp() };
+        let numbers = numbers(&self.groups, &mut evidence, &terms, asked)?;
         Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 

@@ -22,14 +22,15 @@ mod best_actions;
 pub mod channel;
 mod command_class;
 mod device_limits;
-mod explained;
 mod habit_belief;
 mod habits;
 mod hypotheses;
 mod inference;
 mod number_moments;
+mod number_walk;
 mod own_habits;
 mod possible_commands;
+mod reply_evidence;
 pub mod search;
 pub mod space;
 mod step_habits;
@@ -37,11 +38,11 @@ mod symmetric;
 
 pub use belief::{Belief, StateBelief};
 pub use best_actions::{InferredActions, MostProbable};
-pub use explained::WeightedSum;
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
 pub use hypotheses::{ExplainedStates, Hypotheses};
 pub use inference::{Beyond, ExplainedReplies, ReplyInference};
+pub use number_walk::WeightedSum;
 pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands, asked_sums};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::command_class::CommandClass;
-use crate::explained::WeightedSum;
+use crate::number_walk::WeightedSum;
 
 /// One action alone is taken to be longer only in commands that are longer by at most as many bytes by it.
 pub const MAX_BY_ONE_ACTION: i64 = 16;

@@ -94,6 +94,12 @@ impl<W: Weight> Pmf<W> {
         self.weights.is_empty()
     }
 
+    /// The weights of the numbers in a range, as far as there are some.
+    pub fn between(&self, least: i64, most: i64) -> &[W] {
+        let at = |bytes: i64| usize::try_from(bytes.saturating_sub(self.least)).unwrap_or(0).min(self.weights.len());
+        self.weights.get(at(least)..at(most.saturating_add(1))).unwrap_or_default()
+    }
+
     /// Each number that occurs, with its weight.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &W)> + Clone {
         (self.least..).zip(&self.weights).filter(|(_, weight)| !weight.is_none())

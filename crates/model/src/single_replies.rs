@@ -10,7 +10,6 @@
 
 mod classes;
 mod interpretation;
-mod likelihood_bound;
 mod seen_replies;
 mod ways;
 

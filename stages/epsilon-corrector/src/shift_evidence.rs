@@ -130,7 +130,7 @@ impl ShiftEvidence {
             return Ok(None);
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        Ok(Some(self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)))
+        self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference).map(Some)
     }
 
     /// What explains the replies, if they are known, in some states, beside others with a likelihood. `None` where actions

@@ -8,8 +8,8 @@ use sizeleak_model::{Model, SeenReplies, SingleReplies};
 use super::*;
 use crate::best_actions::Member;
 use crate::command_class::CommandClass;
-use crate::explained::WeightedSum;
 use crate::habits::HabitTable;
+use crate::number_walk::WeightedSum;
 use crate::own_habits::{OwnHabits, Pace};
 use crate::possible_commands::MAX_BY_ONE_ACTION;
 
@@ -48,7 +48,7 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
     let explained = inference.explain(&seen, &sums, range, f64::NEG_INFINITY).unwrap();
     let ln_unit = inference.ln_size(&sums).unwrap().max(f64::MIN);
     let learned = sums.iter().map(|sum| (inference.ln_size(&[*sum]).unwrap() - ln_unit).exp()).collect();
-    hypotheses.possible(learned, ln_unit, &[ExplainedStates { explained, replies: None, states }], inference)
+    hypotheses.possible(learned, ln_unit, &[ExplainedStates { explained, replies: None, states }], inference).unwrap()
 }
 
 /// A class of commands, each with its probability.

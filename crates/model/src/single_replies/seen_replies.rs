@@ -274,27 +274,11 @@ impl Component {
     /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
     /// over all ways to give the places to them.
     pub fn ln_ways(&self, pattern: usize, class_counts: &[u32]) -> f64 {
-        let seen = &self.patterns[pattern];
-        let count = |class: &ClassShares| class_counts[class.class];
         match &self.classes[..] {
-            [class] => {
-                let (mut free, mut ln_ways) = (count(class), 0.0);
-                for TypeShare { index, ln_comes, .. } in &class.types {
-                    let number = seen[*index];
-                    if number > free {
-                        return f64::NEG_INFINITY;
-                    }
-                    if number > 0 {
-                        ln_ways += f64::from(number) * ln_comes;
-                        ln_ways += ln_factorial(free) - ln_factorial(free - number);
-                        free -= number;
-                    }
-                }
-                ln_ways + if free > 0 { f64::from(free) * class.ln_missing } else { 0.0 }
-            }
+            [class] => self.ln_ways_of(class, pattern, class_counts[class.class]),
             classes => {
-                let sent: Vec<u32> = classes.iter().map(count).collect();
-                if seen.iter().map(|seen| u64::from(*seen)).sum::<u64>()
+                let sent: Vec<u32> = classes.iter().map(|class| class_counts[class.class]).collect();
+                if self.patterns[pattern].iter().map(|seen| u64::from(*seen)).sum::<u64>()
                     > sent.iter().map(|sent| u64::from(*sent)).sum()
                 {
                     return f64::NEG_INFINITY;
@@ -302,6 +286,53 @@ impl Component {
                 self.ways.borrow_mut().ln_ways(classes, pattern, &sent)
             }
         }
+    }
+
+    /// How likely each pattern is ([`Self::ln_ways`]), as a multiple of a unit of its own that is given as a logarithm: at
+    /// most, where more replies than those counted may come of open classes.
+    pub fn likelihoods(&self, class_counts: &[u32], is_open: &[bool], ln_units: &[f64]) -> Vec<f64> {
+        match &self.classes[..] {
+            [class] => {
+                let number = |pattern| {
+                    let counted = class_counts[class.class];
+                    if is_open[class.class] { counted.max(self.peak(pattern)) } else { counted }
+                };
+                let multiple = |(pattern, ln_unit): (usize, &f64)| {
+                    (self.ln_ways_of(class, pattern, number(pattern)) - ln_unit).exp()
+                };
+                ln_units.iter().enumerate().map(multiple).collect()
+            }
+            classes => {
+                let sent: Vec<u32> = self.classes().map(|class| class_counts[class]).collect();
+                let is_open: Vec<bool> = self.classes().map(|class| is_open[class]).collect();
+                self.ways.borrow_mut().likelihoods(classes, &sent, &is_open, ln_units)
+            }
+        }
+    }
+
+    /// At least the logarithm of the likelihood of a pattern, whatever the actions.
+    pub fn ln_greatest(&self, pattern: usize) -> f64 {
+        match &self.classes[..] {
+            [class] => self.ln_ways_of(class, pattern, self.peak(pattern)),
+            _ => self.patterns[pattern].iter().map(|seen| ln_factorial(*seen)).sum(),
+        }
+    }
+
+    /// [`Self::ln_ways`] of the only class.
+    fn ln_ways_of(&self, class: &ClassShares, pattern: usize, count: u32) -> f64 {
+        let (mut free, mut ln_ways) = (count, 0.0);
+        for TypeShare { index, ln_comes, .. } in &class.types {
+            let number = self.patterns[pattern][*index];
+            if number > free {
+                return f64::NEG_INFINITY;
+            }
+            if number > 0 {
+                ln_ways += f64::from(number) * ln_comes;
+                ln_ways += ln_factorial(free) - ln_factorial(free - number);
+                free -= number;
+            }
+        }
+        ln_ways + if free > 0 { f64::from(free) * class.ln_missing } else { 0.0 }
     }
 }
 

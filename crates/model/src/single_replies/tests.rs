@@ -126,6 +126,26 @@ fn hostile_replies_end_soon() {
     assert!(SeenReplies::new(&wide, &[[i64::MIN, i64::MAX]]).ln_likelihood(&[u32::MAX, 1]) <= 0.0);
 }
 
+/// Three classes, which share sizes where some are not seen yet.
+fn classes_in_common(missing: f64, unseen: f64) -> SingleReplies {
+    let class = |sizes: &[(i64, u64)]| ReplyClass { missing, unseen, sizes: sizes.to_vec() };
+    SingleReplies {
+        merged: 0.02,
+        shared: 0,
+        foreign: 0.01,
+        foreign_sizes: vec![(160, 3)],
+        per_command: vec![0; 3],
+        per_action: Vec::new(),
+        classes: vec![class(&[(90, 50)]), class(&[(95, 30), (96, 10)]), class(&[(94, 8)])],
+    }
+}
+
+/// How likely each pattern of each component is at most.
+fn likelihoods(seen: &SeenReplies, counts: &[u32], is_open: &[bool]) -> Vec<f64> {
+    let of_component = |component: &Component| component.likelihoods(counts, is_open, &vec![0.0; component.patterns()]);
+    seen.components().iter().flat_map(of_component).collect()
+}
+
 proptest! {
     #[test]
     fn likelihood_is_that_of_every_way(
@@ -138,5 +158,58 @@ proptest! {
         let found = SeenReplies::new(&model, &ranges).ln_likelihood(&counts).exp();
         let wanted = by_trial(&model, &records, &counts);
         prop_assert!((found - wanted).abs() <= 0.01 * wanted + 1e-9, "{found} {wanted}");
+    }
+
+    #[test]
+    fn no_numbers_are_likelier_than_the_bound(
+        least in prop::collection::vec(0u32..4, 3),
+        more in prop::collection::vec(0u32..6, 3),
+        is_open in prop::collection::vec(any::<bool>(), 3),
+        missing in prop::sample::select(vec![0.0, 0.02, 0.4]),
+        unseen in prop::sample::select(vec![0.0, 0.01]),
+        records in prop::collection::vec(prop::sample::select(vec![90, 94, 95, 96, 160, 185]), 0..6),
+    ) {
+        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
+        let reader = ReplyReader::new(classes_in_common(missing, unseen));
+        let seen = reader.read(&ranges);
+        let counts: Vec<u32> = least.iter().zip(&more).zip(&is_open)
+            .map(|((least, more), is_open)| least + if *is_open { *more } else { 0 }).collect();
+        let ln_greatest = seen.components().iter().flat_map(|one| (0..one.patterns()).map(|at| one.ln_greatest(at)));
+        let ln_ways: Vec<f64> = seen.components().iter()
+            .flat_map(|one| (0..one.patterns()).map(|at| one.ln_ways(at, &counts))).collect();
+        let exact = likelihoods(&seen, &counts, &[false; 3]);
+        let at_most = likelihoods(&seen, &least, &is_open);
+        for (((ln_ways, exact), at_most), ln_greatest) in ln_ways.iter().zip(exact).zip(at_most).zip(ln_greatest) {
+            let ways = ln_ways.exp();
+            prop_assert!((exact - ways).abs() <= 1e-9 * ways, "{exact} {ways}");
+            prop_assert!(ways <= at_most * (1.0 + 1e-9), "{ways} {at_most}");
+            prop_assert!(*ln_ways <= ln_greatest + 1e-9, "{ln_ways} {ln_greatest}");
+        }
+        let (ln_likelihood, bound) = (seen.ln_likelihood(&counts), reader.ln_bound(&ranges));
+        prop_assert!(ln_likelihood <= bound + 1e-9, "{ln_likelihood} {bound}");
+    }
+
+    #[test]
+    fn beyond_the_peak_replies_only_become_less_likely(
+        counts in prop::collection::vec(0u32..4, 3),
+        class in 0usize..3,
+        is_open in prop::collection::vec(any::<bool>(), 3),
+        missing in prop::sample::select(vec![0.02, 0.4, 0.9]),
+        unseen in prop::sample::select(vec![0.0, 0.01]),
+        records in prop::collection::vec(prop::sample::select(vec![90, 94, 95, 96, 160, 185]), 0..6),
+    ) {
+        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
+        let seen = SeenReplies::new(&classes_in_common(missing, unseen), &ranges);
+        let component = seen.components().iter().find(|one| one.classes().any(|own| own == class)).unwrap();
+        for pattern in 0..component.patterns() {
+            let mut before = f64::INFINITY;
+            for number in component.peak(pattern)..component.peak(pattern) + 6 {
+                let mut counts = counts.clone();
+                counts[class] = number;
+                let bound = component.likelihoods(&counts, &is_open, &vec![0.0; component.patterns()])[pattern];
+                prop_assert!(bound <= before * (1.0 + 1e-9), "{bound} {before}");
+                before = bound;
+            }
+        }
     }
 }

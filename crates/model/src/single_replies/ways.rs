@@ -49,8 +49,8 @@ pub(super) struct TypeShare {
 pub(super) struct Ways {
     /// One of all patterns; one of each if that has too many terms.
     polynomials: Vec<Polynomial>,
-    /// How many replies of each type each pattern has.
-    patterns: Vec<Vec<u32>>,
+    /// How many replies of each type each pattern has, and the logarithm of in how many orders equal ones may come.
+    patterns: Vec<(Vec<u32>, f64)>,
     known_terms: usize,
 }
 
@@ -59,8 +59,8 @@ pub(super) struct Ways {
 struct Polynomial {
     /// The greatest number of replies of each type.
     most: Vec<u32>,
-    /// `None` where there are too many.
-    terms: Option<usize>,
+    /// How many coefficients there are; `None` where there are too many.
+    size: Option<usize>,
     /// The coefficients, the powers of the first type side by side; the only one if there are too many terms.
     known: HashMap<Vec<u32>, Vec<f64>, RandomState>,
 }
@@ -73,42 +73,78 @@ impl Ways {
         };
         let of_all = patterns.iter().cloned().reduce(|most, other| greatest(most, &other)).map(Polynomial::new);
         let polynomials = match of_all {
-            Some(one) if one.terms.is_some() => vec![one],
+            Some(one) if one.size.is_some() => vec![one],
             _ => patterns.iter().cloned().map(Polynomial::new).collect(),
         };
-        Self { polynomials, patterns: patterns.to_vec(), known_terms: 0 }
+        let with_orders = |seen: &Vec<u32>| (seen.clone(), seen.iter().map(|number| ln_factorial(*number)).sum());
+        Self { polynomials, patterns: patterns.iter().map(with_orders).collect(), known_terms: 0 }
     }
 
     /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
     /// over all ways to give the places to them.
     pub(super) fn ln_ways(&mut self, classes: &[ClassShares], pattern: usize, sent: &[u32]) -> f64 {
-        if self.known_terms > MAX_KNOWN {
-            self.polynomials.iter_mut().for_each(|one| one.known.clear());
-            self.known_terms = 0;
-        }
+        self.forget_if_full();
         let at = pattern.min(self.polynomials.len() - 1);
-        let (polynomial, seen) = (&mut self.polynomials[at], &self.patterns[pattern]);
-        // The pattern is part of what is asked: a polynomial may be that of several.
-        if polynomial.terms.is_none() || sent.iter().any(|sent| *sent > MAX_FACTORS) {
+        let (polynomial, (seen, ln_orders)) = (&mut self.polynomials[at], &self.patterns[pattern]);
+        self.known_terms += polynomial.multiply(classes, sent);
+        let Some(terms) = polynomial.terms(sent) else {
+            // The pattern is part of what is asked: a polynomial may be that of several.
             let known = polynomial.known.entry([sent, &[pattern as u32]].concat());
             let ways = known.or_insert_with(|| vec![ways(classes, seen.clone(), sent)]);
             self.known_terms += 1;
             return ways[0].ln();
+        };
+        terms[polynomial.place(seen)].ln() + ln_orders
+    }
+
+    /// [`Self::ln_ways`] of each pattern, as a multiple of a unit of its own that is given as a logarithm; at most, where open
+    /// classes may send more.
+    ///
+    /// A further reply is a further factor, whose coefficients are at most 1 together. So no coefficient exceeds the
+    /// greatest of those before it that have as many replies of the types that no open class has.
+    pub(super) fn likelihoods(
+        &mut self,
+        classes: &[ClassShares],
+        sent: &[u32],
+        is_open: &[bool],
+        ln_units: &[f64],
+    ) -> Vec<f64> {
+        self.forget_if_full();
+        let is_fixed = |index: usize| {
+            let has = |class: &ClassShares| class.types.iter().any(|of_type| of_type.index == index);
+            !classes.iter().zip(is_open).any(|(class, is_open)| *is_open && has(class))
+        };
+        let mut of_polynomials = Vec::with_capacity(self.polynomials.len());
+        for polynomial in &mut self.polynomials {
+            self.known_terms += polynomial.multiply(classes, sent);
+            of_polynomials.push(polynomial.terms(sent).map(|terms| polynomial.greatest(terms, is_fixed)));
         }
-        let orders: f64 = seen.iter().map(|number| ln_factorial(*number)).sum();
-        let place = polynomial.place(seen);
-        if let Some(terms) = polynomial.known.get(sent) {
-            return terms[place].ln() + orders;
+        let is_any_open = is_open.contains(&true);
+        let mut likelihoods = Vec::with_capacity(ln_units.len());
+        for (pattern, ln_unit) in ln_units.iter().enumerate() {
+            let at = pattern.min(of_polynomials.len() - 1);
+            let (seen, ln_orders) = &self.patterns[pattern];
+            likelihoods.push(match &of_polynomials[at] {
+                Some(terms) => terms[self.polynomials[at].place(seen)] * (ln_orders - ln_unit).exp(),
+                None if is_any_open => (ln_orders - ln_unit).exp(),
+                None => (self.ln_ways(classes, pattern, sent) - ln_unit).exp(),
+            });
         }
-        self.known_terms += polynomial.multiply(classes, sent);
-        polynomial.known[sent][place].ln() + orders
+        likelihoods
+    }
+
+    fn forget_if_full(&mut self) {
+        if self.known_terms > MAX_KNOWN {
+            self.polynomials.iter_mut().for_each(|one| one.known.clear());
+            self.known_terms = 0;
+        }
     }
 }
 
 impl Polynomial {
     fn new(most: Vec<u32>) -> Self {
-        let terms = most.iter().try_fold(1_usize, |terms, most| terms.checked_mul(*most as usize + 1));
-        Self { most, terms: terms.filter(|terms| *terms <= MAX_TERMS), known: HashMap::default() }
+        let size = most.iter().try_fold(1_usize, |size, most| size.checked_mul(*most as usize + 1));
+        Self { most, size: size.filter(|size| *size <= MAX_TERMS), known: HashMap::default() }
     }
 
     /// Where the coefficient of these powers is.
@@ -117,8 +153,39 @@ impl Polynomial {
         powers.iter().zip(&self.most).rev().fold(0, place)
     }
 
-    /// Makes the coefficients known; returns how many were computed.
+    /// The coefficients, once they are known; `None` where there are too many, or too many factors.
+    fn terms(&self, sent: &[u32]) -> Option<&[f64]> {
+        self.known.get(sent).filter(|_| self.is_multiplied(sent)).map(Vec::as_slice)
+    }
+
+    fn is_multiplied(&self, sent: &[u32]) -> bool {
+        self.size.is_some() && sent.iter().all(|sent| *sent <= MAX_FACTORS)
+    }
+
+    /// For each coefficient, the greatest of those before it that have as many replies of fixed types.
+    fn greatest(&self, terms: &[f64], is_fixed: impl Fn(usize) -> bool) -> Vec<f64> {
+        let mut greatest = terms.to_vec();
+        for index in (0..self.most.len()).filter(|index| !is_fixed(*index)) {
+            let stride = self.stride(index);
+            for block in greatest.chunks_exact_mut(stride * (self.most[index] as usize + 1)) {
+                for at in stride..block.len() {
+                    block[at] = block[at].max(block[at - stride]);
+                }
+            }
+        }
+        greatest
+    }
+
+    /// How far the coefficients for one more reply of a type are.
+    fn stride(&self, index: usize) -> usize {
+        self.most[..index].iter().map(|most| *most as usize + 1).product()
+    }
+
+    /// Makes the coefficients known where they are multiplied out; returns how many were computed.
     fn multiply(&mut self, classes: &[ClassShares], sent: &[u32]) -> usize {
+        if !self.is_multiplied(sent) || self.known.contains_key(sent) {
+            return 0;
+        }
         // Down to what is known, one factor less at a time, and up again.
         let (mut from, mut further) = (sent.to_vec(), Vec::new());
         while !self.known.contains_key(&from) {
@@ -127,7 +194,7 @@ impl Polynomial {
             further.push(class);
         }
         let none = || {
-            let mut none = vec![0.0; self.terms.unwrap_or(1)];
+            let mut none = vec![0.0; self.size.unwrap_or(1)];
             none[0] = 1.0;
             none
         };
@@ -146,7 +213,7 @@ impl Polynomial {
     fn times(&self, class: &ClassShares, terms: &[f64]) -> Vec<f64> {
         let mut product: Vec<f64> = terms.iter().map(|term| class.missing * term).collect();
         for own in &class.types {
-            let stride: usize = self.most[..own.index].iter().map(|most| *most as usize + 1).product();
+            let stride = self.stride(own.index);
             let block = stride * (self.most[own.index] as usize + 1);
             let comes = own.share * (1.0 - class.missing);
             for (product, terms) in product.chunks_exact_mut(block).zip(terms.chunks_exact(block)) {

@@ -1,0 +1,229 @@
+//! The numbers of actions of each group that matter beside some evidence, each with the sums that they have.
+//!
+//! One walk decides on one group after the other. How likely the evidence is at most, whatever follows, and how much of the
+//! prior all that begins alike and ends at a sum that may be asked for has together, is known at each step. A step whose
+//! product of both is below a threshold is not taken; what all these products are together is at most left out. Where that
+//! may matter beside what was found, the walk is done again with a lower threshold.
+
+use sizeleak_model::Pmf;
+
+use crate::action_group::Groups;
+use crate::device_limits::Totals;
+
+/// What is left out of a probability is at most this share of it.
+pub(crate) const LEFT_OUT: f64 = 1e-7;
+
+/// The first threshold, as a share of what there can be at most: mostly low enough. Where nothing is found it falls by as
+/// much again, some times.
+const FIRST_THRESHOLD: f64 = 1e-12;
+const MAX_WALKS: u32 = 16;
+
+/// A threshold that has left out too much falls at least by this factor.
+const LEAST_FALL: f64 = 0.25;
+
+/// The most work for one command, in products of two weights: some milliseconds.
+const MAX_PRODUCTS: usize = 1 << 24;
+
+/// What a step costs, in products: half a million of them are allowed.
+const STEP_PRODUCTS: usize = 32;
+
+/// More work is needed than is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooMuchWork;
+
+/// A sum that a command's actions may have, with its weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightedSum {
+    /// Σ |aᵢ|·nᵢ in bytes: the command's size without overhead and ε.
+    pub bytes: i64,
+    /// P(ε) or a multiple of it, above 0.
+    pub weight: f64,
+}
+
+/// Numbers of actions that explain the evidence.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    /// By group.
+    pub(crate) of_groups: Vec<u32>,
+    /// How many replies of each class they should have.
+    pub(crate) class_counts: Vec<u32>,
+    /// P(evidence | numbers) as a multiple of a unit.
+    pub(crate) likelihood: f64,
+    /// The prior without the weights of sums.
+    pub(crate) prior: f64,
+    /// The sums that they have, with their weights: all of those that were asked for.
+    pub(crate) sums: Pmf,
+}
+
+impl Numbers {
+    /// P(sums, evidence) as a multiple of the unit, each sum with its weight.
+    pub(crate) fn joint(&self, sums: &[WeightedSum]) -> f64 {
+        let of_sums: f64 = sums.iter().map(|sum| sum.weight * self.sums.at(sum.bytes)).sum();
+        self.likelihood * self.prior * of_sums
+    }
+}
+
+/// What is known of a command's replies. Its likelihood is a sum of terms.
+pub(crate) trait Evidence {
+    /// Multiplies terms with what the numbers up to a group tell; returns what their sum is at most, whatever follows.
+    fn weigh(&mut self, group: usize, class_counts: &[u32], terms: &mut [f64]) -> f64;
+
+    /// Whether more actions of a group only make the evidence less likely.
+    fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool;
+}
+
+/// Sums that are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) sums: &'a [WeightedSum],
+    /// Others in this range can be asked for later.
+    pub(crate) range: [i64; 2],
+    /// A probability beside which they have to matter, as a multiple of the unit.
+    pub(crate) beside: f64,
+}
+
+/// All numbers of actions that matter for some sums, given what the terms of the evidence are at most.
+pub(crate) fn numbers(
+    groups: &Groups,
+    evidence: &mut impl Evidence,
+    terms: &[f64],
+    Asked { sums, range, beside }: Asked<'_>,
+) -> Result<Vec<Numbers>, TooMuchWork> {
+    let none = Pmf::one(0, 1.0);
+    let prior = groups.prior_behind(0, 0, &none, range);
+    let heaviest = sums.iter().map(|sum| sum.weight).fold(0.0, f64::max);
+    let most = prior * terms.iter().sum::<f64>();
+    if most * heaviest <= LEFT_OUT * beside {
+        return Ok(Vec::new());
+    }
+    let mut walk = Walk {
+        groups,
+        evidence,
+        range,
+        threshold: (FIRST_THRESHOLD * most).max(LEFT_OUT * beside / heaviest),
+        left_out: 0.0,
+        steps_left_out: 0,
+        work_left: MAX_PRODUCTS,
+        class_counts: groups.per_command.clone(),
+        of_groups: vec![0; groups.list.len()],
+        room: vec![Vec::new(); groups.list.len()],
+        found: Vec::new(),
+    };
+    for _ in 0..MAX_WALKS {
+        walk.found.clear();
+        (walk.left_out, walk.steps_left_out) = (0.0, 0);
+        walk.descend(0, Decided { sums: &none, totals: Totals::default(), actions: 0, prior, terms })?;
+        let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums)).sum();
+        let may_be_left_out = LEFT_OUT * found.max(beside) / heaviest;
+        if walk.left_out <= may_be_left_out {
+            break;
+        }
+        let of_each = may_be_left_out / f64::from(walk.steps_left_out);
+        walk.threshold *= if of_each > 0.0 { (of_each / walk.threshold).min(LEAST_FALL) } else { FIRST_THRESHOLD };
+    }
+    Ok(walk.found)
+}
+
+/// The walk through the numbers of all groups.
+struct Walk<'a, E> {
+    groups: &'a Groups,
+    evidence: &'a mut E,
+    range: [i64; 2],
+    /// Steps that bring less are not taken.
+    threshold: f64,
+    /// What they bring together at most, and how many they are.
+    left_out: f64,
+    steps_left_out: u32,
+    work_left: usize,
+    class_counts: Vec<u32>,
+    of_groups: Vec<u32>,
+    /// For each group, room for the terms behind it.
+    room: Vec<Vec<f64>>,
+    found: Vec<Numbers>,
+}
+
+/// What the groups decided on so far have.
+#[derive(Clone, Copy)]
+struct Decided<'b> {
+    sums: &'b Pmf,
+    totals: Totals,
+    actions: usize,
+    /// What all that begins so has of the prior at most.
+    prior: f64,
+    /// The terms of the evidence at most.
+    terms: &'b [f64],
+}
+
+impl<E: Evidence> Walk<'_, E> {
+    /// Decides on one group after the other.
+    fn descend(&mut self, at: usize, before: Decided<'_>) -> Result<(), TooMuchWork> {
+        let groups = self.groups;
+        let Some(group) = groups.list.get(at) else {
+            self.push(before);
+            return Ok(());
+        };
+        let is_last = at + 1 == groups.list.len();
+        let mut terms = std::mem::take(&mut self.room[at]);
+        for (number, own) in (0_u32..).zip(&group.sums) {
+            let (least, actions) = (before.sums.least() + own.least(), before.actions + number as usize);
+            if own.is_empty() || least > self.range[1] || actions >= groups.number_weights.len() {
+                break;
+            }
+            if number > 0 {
+                group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] += sent);
+            }
+            self.of_groups[at] = number;
+            let products = STEP_PRODUCTS + before.sums.len() * own.len();
+            self.work_left = self.work_left.checked_sub(products).ok_or(TooMuchWork)?;
+            if is_last && before.sums.end() + own.end() - 1 <= self.range[0] {
+                continue;
+            }
+            terms.clear();
+            terms.extend_from_slice(before.terms);
+            let likelihood = self.evidence.weigh(at, &self.class_counts, &mut terms);
+            // All further numbers of the group together have no more of the prior.
+            let of_further = likelihood * before.prior;
+            if of_further < self.threshold && self.evidence.is_beyond_help(at, &self.class_counts) {
+                self.leave_out(of_further);
+                break;
+            }
+            let joined;
+            let sums = if number == 0 {
+                before.sums
+            } else {
+                // Behind the last group, smaller sums are not asked for.
+                let least = if is_last { self.range[0] } else { 0 };
+                joined = before.sums.convolve_between(own, least, self.range[1]);
+                &joined
+            };
+            let prior = groups.prior_behind(at + 1, actions, sums, self.range);
+            if likelihood * prior < self.threshold {
+                self.leave_out(likelihood * prior);
+                continue;
+            }
+            let totals = before.totals + groups.devices.totals_of(group.class, number);
+            self.descend(at + 1, Decided { sums, totals, actions, prior, terms: &terms })?;
+        }
+        let counted = self.of_groups[at];
+        group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] -= sent * counted);
+        self.of_groups[at] = 0;
+        self.room[at] = terms;
+        Ok(())
+    }
+
+    fn leave_out(&mut self, joint: f64) {
+        if joint > 0.0 {
+            self.left_out += joint;
+            self.steps_left_out += 1;
+        }
+    }
+
+    fn push(&mut self, Decided { sums, totals, actions, terms, .. }: Decided<'_>) {
+        let prior = self.groups.number_weights[actions] * self.groups.devices.share_of(totals);
+        if prior > 0.0 {
+            let (of_groups, class_counts) = (self.of_groups.clone(), self.class_counts.clone());
+            let likelihood = terms.iter().sum();
+            self.found.push(Numbers { of_groups, class_counts, likelihood, prior, sums: sums.clone() });
+        }
+    }
+}
