@@ -1,10 +1,12 @@
 //! Comparisons with all multisets of actions of small homes, one by one.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use sizeleak_model::{Limits, Model, Prior, SeenReplies};
 
+use crate::command_class::CommandClasses;
 use crate::{ReplyInference, WeightedSum};
 
 /// Actions with their sizes and replies: `on` and `off` send the same class, `dim` another, `white` both, `quiet` none.
@@ -151,6 +153,26 @@ fn kinds_and_models_without_a_prior_are_left_to_others() {
     let mut model = home(0.05, 0.0, APART);
     model.prior = None;
     assert!(ReplyInference::new(&model).is_none());
+}
+
+#[test]
+fn a_class_is_as_probable_as_its_commands_together() {
+    for (inventory, all) in [PLUGS_AND_LAMPS, APART].iter().zip(ALL.iter()) {
+        let model = home(0.01, 0.0, inventory);
+        let inference = ReplyInference::new(&model).unwrap();
+        let replies = model.single_replies.as_ref().unwrap();
+        let mut wanted: BTreeMap<(Vec<u32>, i64), f64> = BTreeMap::new();
+        for KnownActions { counts, prior, bytes } in all {
+            *wanted.entry((replies.class_counts(counts.iter().copied().enumerate()), *bytes)).or_default() += prior;
+        }
+        let mut classes = CommandClasses::default();
+        for ((class_counts, sum), prior) in wanted {
+            let class = classes.find(&class_counts, sum, &inference, None).unwrap();
+            assert!(is_near(class.prior, prior, 1e-6), "{class_counts:?} {sum}: {} {prior}", class.prior);
+            let members: f64 = class.members.iter().map(|one| one.prior).sum();
+            assert!(is_near(members, prior, 1e-6), "{class_counts:?} {sum}: {members} {prior}");
+        }
+    }
 }
 
 proptest! {
