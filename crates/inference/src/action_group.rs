@@ -186,5 +186,5 @@ pub(crate) fn table_numbers(actions: &[SizedAction], most: u32) -> usize {
     let range = (sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) + 1) as usize;
     let most = most as usize + 1;
     let all_sums = (sizes().max().unwrap_or(0) as usize).saturating_mul(most);
-    range.saturating_mul(most * most / 2).saturating_mul(actions.len() + 2).saturating_add(all_sums)
+    range.saturating_mul(most * most / 2).saturating_mul(2 * actions.len() + 2).saturating_add(all_sums)
 }

@@ -10,8 +10,8 @@ use crate::device_limits::DeviceLimits;
 use crate::number_walk::{Asked, Numbers, TooMuchWork, WeightedSum, numbers};
 use crate::reply_evidence::ReplyEvidence;
 
-/// The most numbers that tables hold.
-const MAX_TABLE_NUMBERS: usize = 1 << 23;
+/// The most numbers that tables hold: 128 MB.
+const MAX_TABLE_NUMBERS: usize = 1 << 24;
 
 /// The question is beyond what is computed; another way to the answer is needed.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
