@@ -1,14 +1,11 @@
 //! How much is given away, in bits: the uncertainty about a command before its size is seen, and after.
 
 use serde::Serialize;
-use sizeleak_model::{Limits, Model};
+use sizeleak_inference::space::{CommandSpace, Home, Premises, PriorName};
+use sizeleak_model::{Action, Kind, Model};
 use sizeleak_pipeline::Pipeline;
-use toml::Value;
 
 use crate::judge::Judgement;
-
-/// Commands are counted only if the classes of an inventory have at most this many combinations of totals.
-const MAX_TOTALS: f64 = 1e6;
 
 /// Means over all labelled commands, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -42,76 +39,98 @@ impl Information {
     }
 }
 
-/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds it.
+/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds it, or if
+/// there are too many combinations of devices. Commands of more actions than are counted are left out.
 pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
-    let is = |key, value: Value| pipeline.option("decomposer", key) == Some(&value);
-    let mut known = model.clone();
-    known.prior = known.prior.filter(|_| !is("prior", "flat".into()));
-    if let Some(prior) = known.prior.as_mut().filter(|_| is("prior", "learned".into()) || is("prior", "devices".into()))
-    {
-        prior.recurring.clear();
-    }
-    known.inventory = known.inventory.filter(|_| !is("free", true.into()));
-    let flat = || flat_prior_bits(&known.limits().ok()?, known.actions.len());
-    sizeleak_inference::search::prior_bits(&known).or_else(flat)
+    let option = |key| pipeline.option("decomposer", key);
+    let wanted = option("prior").and_then(|name| name.clone().try_into().ok()).unwrap_or_default();
+    let prior = if model.prior.is_some() { wanted } else { PriorName::Flat };
+    let inventory = model.inventory.as_ref().filter(|_| option("free") != Some(&true.into()));
+    let of_sums = || bits_of_sums(&Home { inventory, ..Home::from(model) }, prior);
+    let Some(kinds) = &model.kinds else { return of_sums() };
+    let times: Vec<u64> = kinds.list.iter().map(Kind::commands).collect();
+    let of_kinds: u64 = times.iter().fold(0, |sum, times| sum.saturating_add(*times));
+    let additive = model.learned.commands.saturating_sub(of_kinds);
+    let all = of_kinds.saturating_add(additive).max(1) as f64;
+    let bits = |times: u64| {
+        let share = times as f64 / all;
+        if share > 0.0 { -share * share.log2() } else { 0.0 }
+    };
+    let within_sums = if model.actions.is_empty() { 0.0 } else { additive as f64 / all * of_sums()? };
+    Some(times.into_iter().map(bits).sum::<f64>() + bits(additive) + within_sums)
 }
 
-/// The entropy, in bits, of a command of `actions` kinds of action if every command the inventory allows is equally
-/// likely. `None` if nothing bounds commands, or if the inventory has too many combinations to count.
-fn flat_prior_bits(limits: &Limits, actions: usize) -> Option<f64> {
-    let most: Vec<u32> = (0..limits.classes()).map(|class| limits.max_of_class(class)).collect();
-    let totals: f64 = most.iter().map(|most| f64::from(*most) + 1.0).product();
-    if limits.is_free() || totals > MAX_TOTALS {
-        return None;
-    }
-    let in_class = |class: usize| (0..actions).filter(|action| limits.class_of(*action) == class).count() as u32;
-    let sizes: Vec<u32> = (0..limits.classes()).map(in_class).collect();
-    let mut commands = 0.0;
-    let mut shares = vec![0_u32; most.len()];
-    loop {
-        if limits.admits_totals(&shares) {
-            commands += shares.iter().zip(&sizes).map(|(total, actions)| multisets(*total, *actions)).product::<f64>();
-        }
-        // Counts up like an odometer.
-        let Some(at) = shares.iter().zip(&most).position(|(share, most)| share < most) else { break };
-        for (index, share) in shares.iter_mut().enumerate().take(at + 1) {
-            *share = if index == at { *share + 1 } else { 0 };
-        }
-    }
-    // A command has at least one action.
-    Some((commands - 1.0).max(1.0).log2())
-}
-
-/// The number of multisets of `total` elements out of `actions`: C(total + actions − 1, actions − 1).
-fn multisets(total: u32, actions: u32) -> f64 {
-    (1..actions).map(|at| f64::from(total) / f64::from(at) + 1.0).product()
+/// The entropy of the commands of a home: −Σ P(A) log₂ P(A).
+fn bits_of_sums(home: &Home<'_>, prior: PriorName) -> Option<f64> {
+    // How many bytes they have does not matter.
+    let actions: Vec<Action> = home.actions.iter().map(|action| Action::new(action.name.clone(), 1)).collect();
+    let home = Home { overhead: 0, actions: &actions, ..*home };
+    let space = CommandSpace::new(home, &Premises { prior, decay: None }).ok()?;
+    let all = 1.0 - space.left_out();
+    let plogp: f64 = space.size_rows().ok()?.iter().map(|row| row.plogp).sum();
+    Some((all.log2() - plogp / all).max(0.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_model::{Action, Inventory};
-
     use super::*;
     use crate::judge::{ProbabilitySummary, TruthRank};
 
+    /// Three devices that are switched `on` or `off`; `on` is three times as likely.
+    const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
+        [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 41\n\
+        [[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\", \"off\"]\n\
+        [prior]\nnumbers = [0.5, 0.25, 0.25]\ndecay = 0.5\nshares = [0.75, 0.25]\nconcentration = 1e9\n\
+        [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+        [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
+
+    /// The probabilities of all commands of one, two and three actions.
+    const BINOMIAL: [f64; 9] = [
+        0.5 * 0.75,
+        0.5 * 0.25,
+        9.0 / 64.0,
+        6.0 / 64.0,
+        1.0 / 64.0,
+        27.0 / 256.0,
+        27.0 / 256.0,
+        9.0 / 256.0,
+        1.0 / 256.0,
+    ];
+
+    fn bits(model: &Model, prior: PriorName) -> Option<f64> {
+        bits_of_sums(&Home::from(model), prior)
+    }
+
+    fn entropy(probabilities: &[f64]) -> f64 {
+        probabilities.iter().map(|p| -p * p.log2()).sum()
+    }
+
     #[test]
-    fn flat_prior_counts_every_command_the_inventory_allows() {
-        let inventory = Inventory::from_toml(
-            "[[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\", \"off\"]\n\
-             [[device]]\nname = \"lamp\"\ncount = 2\nactions = [\"on\", \"red\"]\n",
-        )
-        .unwrap();
-        let actions = ["on", "off", "red"].map(|name| Action::new(name, 1));
-        let limits = inventory.limits(&actions).unwrap();
-        let mut count = 0;
-        for on in 0..=9 {
-            for off in 0..=9 {
-                count += (0..=9).filter(|red| limits.admits(&[on, off, *red])).count();
-            }
-        }
-        let bits = flat_prior_bits(&limits, 3).unwrap();
-        assert!((bits - (count as f64 - 1.0).log2()).abs() < 1e-12, "{bits} {count}");
-        assert_eq!(flat_prior_bits(&Limits::free(3), 3), None);
+    fn entropy_is_summed_over_all_commands() {
+        let model = Model::from_toml(MODEL).unwrap();
+        let found = bits(&model, PriorName::Learned).unwrap();
+        assert!((found - entropy(&BINOMIAL)).abs() < 1e-6, "{found}");
+        assert!((bits(&model, PriorName::Flat).unwrap() - 9_f64.log2()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn entropy_counts_commands_that_recur() {
+        let recurring = "recurring = [{ counts = [2, 0], share = 0.2 }, { counts = [0, 9], share = 0.1 }]\n[replies]";
+        let model = Model::from_toml(&MODEL.replace("[replies]", recurring)).unwrap();
+        let mut probabilities = BINOMIAL.map(|p| 0.8 * p);
+        // `on` twice; `off` nine times is not possible.
+        probabilities[2] += 0.2;
+        let found = bits(&model, PriorName::Recurring).unwrap();
+        assert!((found - entropy(&probabilities)).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn entropy_is_finite_without_an_inventory_if_habits_are_known() {
+        let mut model = Model::from_toml(MODEL).unwrap();
+        model.inventory = None;
+        let free = bits(&model, PriorName::Learned).unwrap();
+        assert!(free > 2.0 && free < 8.0, "{free}");
+        assert_eq!(bits(&model, PriorName::Flat), None);
     }
 
     #[test]

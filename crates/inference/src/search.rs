@@ -21,7 +21,6 @@
 //! ```
 
 mod automaton;
-mod entropy;
 mod heaviest_ways;
 mod prior_walk;
 mod range_count;
@@ -29,7 +28,6 @@ mod solver;
 mod way_table;
 mod way_weights;
 
-pub use entropy::prior_bits;
 pub use heaviest_ways::{HeaviestWays, Way};
 pub use prior_walk::WalkPrior;
 pub use range_count::RangeCount;

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use sizeleak_audit::leakage::{Joint, Secret};
 use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
-use sizeleak_inference::search::prior_bits;
 use sizeleak_inference::space::{CommandSpace, Premises, PriorName, SizeRow};
 use sizeleak_model::{EpsilonDistribution, Model, RecurringCommand};
 
@@ -245,15 +244,6 @@ proptest! {
                 prop_assert!(are_near(one, other), "{prior:?} {observer:?} {one:?} {other:?}");
             }
         }
-    }
-
-    #[test]
-    fn the_learned_prior_is_as_uncertain_as_that_of_the_decomposer(home in homes()) {
-        let model = home.model();
-        let space = CommandSpace::new(&model, &Premises { prior: PriorName::Learned, decay: None }).unwrap();
-        let bits: f64 = -space.size_rows().unwrap().iter().map(|row| row.plogp).sum::<f64>();
-        let expected = prior_bits(&model).unwrap();
-        prop_assert!((bits - expected).abs() < 1e-9, "{bits} is not {expected}");
     }
 
     #[test]

@@ -53,73 +53,6 @@ pub(super) struct Transition {
     pub(super) actions: u32,
 }
 
-/// Sums over walks.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WalkSums {
-    /// Σ w over their weights w.
-    pub(super) weight: f64,
-    /// Σ w ln w.
-    pub(super) weighted_ln: f64,
-}
-
-impl WalkSums {
-    /// Adds walks, extended by a transition.
-    fn add(&mut self, walks: Self, Transition { weight, ln_weight, .. }: Transition) {
-        self.weight += weight * walks.weight;
-        self.weighted_ln += weight * (walks.weighted_ln + ln_weight * walks.weight);
-    }
-}
-
-/// Calls `visit` with the transitions of each state of each layer, in order. Returns sums over all walks, by their
-/// number of actions; `None` where there are too many transitions.
-pub(super) fn sum_walks(
-    automaton: &Automaton,
-    limits: &Limits,
-    prior: &WalkPrior<'_>,
-    mut visit: impl FnMut(&[Transition]),
-) -> Option<Vec<WalkSums>> {
-    let mut entering = vec![WalkSums { weight: 1.0, weighted_ln: 0.0 }];
-    let mut by_actions = vec![WalkSums::default(); limits.max_actions() as usize + 1];
-    let (mut transitions, mut visited) = (Vec::new(), 0);
-    for (index, layer) in automaton.layers.iter().enumerate() {
-        let next_layer = automaton.layers.get(index + 1);
-        let mut leaving = vec![WalkSums::default(); next_layer.map_or(0, |next| next.states.len())];
-        for state in 0..layer.states.len() {
-            transitions.clear();
-            transitions.extend(transitions_from(layer, state, limits, prior));
-            visited += transitions.len();
-            if visited > MAX_TRANSITIONS {
-                return None;
-            }
-            visit(&transitions);
-            let Some(walks) = entering.get(state) else { continue };
-            for transition in &transitions {
-                let target = match next_layer {
-                    Some(_) => leaving.get_mut(transition.next as usize),
-                    None => by_actions.get_mut(transition.actions as usize),
-                };
-                if let Some(target) = target {
-                    target.add(*walks, *transition);
-                }
-            }
-        }
-        entering = leaving;
-    }
-    Some(by_actions)
-}
-
-/// The weight of the walk that takes each action this often; 0 where the limits do not allow it.
-pub(super) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>, counts: &[u32]) -> f64 {
-    let (mut state, mut weight) = (0, 1.0);
-    for layer in &automaton.layers {
-        let taken = counts.get(layer.action).map_or(0, |count| *count as usize);
-        let Some(transition) = transitions_from(layer, state, limits, prior).nth(taken) else { return 0.0 };
-        weight *= transition.weight;
-        state = transition.next as usize;
-    }
-    weight
-}
-
 /// Takes a layer's action 0, 1, 2… times from a state, as often as the limits allow.
 fn transitions_from(
     layer: &Layer,
@@ -156,16 +89,38 @@ impl WeighedTransitions {
     /// `None` where there are too many transitions.
     pub(super) fn new(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Option<Self> {
         let (mut transitions, mut firsts): (Vec<Transition>, Vec<usize>) = (Vec::new(), Vec::new());
-        let by_actions = sum_walks(automaton, limits, prior, |of_state| {
-            firsts.push(transitions.len());
-            transitions.extend_from_slice(of_state);
-        })?;
+        // The weights of all walks to each state of a layer, and in the end by their number of actions.
+        let (mut entering, mut by_actions) = (vec![1.0], vec![0.0; limits.max_actions() as usize + 1]);
+        for (index, layer) in automaton.layers.iter().enumerate() {
+            let next_layer = automaton.layers.get(index + 1);
+            let mut leaving = vec![0.0; next_layer.map_or(0, |next| next.states.len())];
+            for state in 0..layer.states.len() {
+                // To begin with, no action is taken.
+                let walks = entering.get(state).copied().unwrap_or(0.0);
+                let first = transitions.len();
+                firsts.push(first);
+                transitions.extend(transitions_from(layer, state, limits, prior));
+                if transitions.len() > MAX_TRANSITIONS {
+                    return None;
+                }
+                for Transition { weight, next, actions, .. } in &transitions[first..] {
+                    let target = match next_layer {
+                        Some(_) => leaving.get_mut(*next as usize),
+                        None => by_actions.get_mut(*actions as usize),
+                    };
+                    if let Some(target) = target {
+                        *target += weight * walks;
+                    }
+                }
+            }
+            entering = leaving;
+        }
         let last_layer = firsts.get(automaton.layers.last()?.offset).copied()?;
         let ln_ends = ln_ends(automaton, limits, prior)?;
         for Transition { weight, ln_weight, next, actions } in transitions.iter_mut().skip(last_layer) {
             *ln_weight += match prior {
                 WalkPrior::Habit(prior) => {
-                    let all = by_actions[*actions as usize].weight.max(f64::MIN_POSITIVE);
+                    let all = by_actions[*actions as usize].max(f64::MIN_POSITIVE);
                     prior.ln_number(*actions) - all.ln()
                 }
                 // Behind the last layer all ends are one state.
