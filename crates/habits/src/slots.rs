@@ -84,31 +84,30 @@ fn slot(
     days: &[i64],
     same_kind: bool,
 ) -> Option<Slot> {
-    let seen = |day: i64, second: f64| {
-        let from = occurrences.partition_point(|occurrence| occurrence.at.day < day);
-        let of_day =
-            occurrences.get(from..).unwrap_or_default().iter().take_while(|occurrence| occurrence.at.day == day);
-        let mut near =
-            of_day.filter(|occurrence| occurrence.weight >= PERHAPS && apart(occurrence.at.second, second) < TOLERANCE);
-        near.next().map(|occurrence| occurrence.at.second)
+    let near = |of_day: &[Occurrence], second: f64| {
+        let is_near = |one: &&Occurrence| one.weight >= PERHAPS && apart(one.at.second, second) < TOLERANCE;
+        of_day.iter().find(is_near).map(|one| one.at.second)
     };
     let at = days.partition_point(|day| *day < last.at.day);
+    let of_days = || occurrences.chunk_by(|a, b| a.at.day == b.at.day);
+    let (mut misses, mut later) = (1, of_days().rev().take_while(|of_day| of_day[0].at.day > last.at.day));
     let after = days.get(at + 1..).unwrap_or_default();
-    let mut misses = 1;
-    for day in after {
-        misses += 1;
-        if misses > MOST_MISSES || seen(*day, last.at.second).is_some() {
-            return None;
-        }
+    misses += after.len() as u32;
+    if misses > MOST_MISSES
+        || later.any(|of_day| after.contains(&of_day[0].at.day) && near(of_day, last.at.second).is_some())
+    {
+        return None;
     }
-    let (mut hits, mut second) = (1, last.at.second);
+    let (mut hits, mut second, mut all) = (1, last.at.second, 1);
+    let mut earlier = of_days().rev().skip_while(|of_day| of_day[0].at.day >= last.at.day).peekable();
     let before = days.get(..at).unwrap_or_default().iter().rev();
-    let mut all = 1;
     for day in before.take_while(|day| **day >= last.at.day - REGULAR_DAYS) {
         all += 1;
-        if let Some(earlier) = seen(*day, second) {
+        while earlier.next_if(|of_day| of_day[0].at.day > *day).is_some() {}
+        let of_day = earlier.next_if(|of_day| of_day[0].at.day == *day);
+        if let Some(before) = of_day.and_then(|of_day| near(of_day, second)) {
             hits += 1;
-            second = earlier;
+            second = before;
         }
     }
     let chance = (f64::from(hits) + 0.5) / (f64::from(all) + 1.0);
