@@ -181,11 +181,14 @@ impl<E: Evidence> Walk<'_, E> {
             terms.clear();
             terms.extend_from_slice(before.terms);
             let likelihood = self.evidence.weigh(at, &self.class_counts, &mut terms);
-            // All further numbers of the group together have no more of the prior.
+            // This number and all further ones together have no more of the prior.
             let of_further = likelihood * before.prior;
-            if of_further < self.threshold && self.evidence.is_beyond_help(at, &self.class_counts) {
+            if of_further < self.threshold {
                 self.leave_out(of_further);
-                break;
+                if self.evidence.is_beyond_help(at, &self.class_counts) {
+                    break;
+                }
+                continue;
             }
             let joined;
             let sums = if number == 0 {
