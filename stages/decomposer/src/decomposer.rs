@@ -181,12 +181,12 @@ impl Decomposer {
             && !habits.is_empty()
             && candidates.probability.is_some()
         {
-            *candidates = by_habits(candidates, habits);
+            *candidates = by_habits(candidates, habits, self.not_recurring());
             if by_habit {
                 let (sums, _) = self.target_sums(sizes, epsilons).unwrap_or_default();
                 let sums = (&sums[..], heaviest(epsilons));
-                *candidates =
-                    self.with_recurring(candidates.clone(), learned_share(habits), sums, key.replies.as_ref());
+                let parts = [learned_share(habits), 1.0];
+                *candidates = self.with_recurring(candidates.clone(), parts, sums, key.replies.as_ref());
             }
             found.size_probability = candidates.probability;
             let (sum_of, replies_of) = (|one: &Candidate| self.sum_of(one), |one: &Candidate| self.replies_of(one));
@@ -305,7 +305,7 @@ impl Decomposer {
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
         let [least, most] = &key.sizes.before_padding;
-        let (replies, learned) = (key.replies.as_ref(), if key.by_habit { 0.0 } else { 1.0 });
+        let (replies, parts) = (key.replies.as_ref(), [if key.by_habit { 0.0 } else { 1.0 }, self.not_recurring()]);
         let is_range = least != most;
         let no_solution = || {
             if is_range { Unexplained::NoSolutionInRange(*least, *most) } else { Unexplained::NoSolution(*least) }
@@ -317,7 +317,7 @@ impl Decomposer {
             }
             let probability = self.has_prior.then(|| (ln_total + heaviest.ln()).exp().min(1.0));
             let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
-            return Ok(self.with_recurring(found, learned, (&sums, heaviest), replies));
+            return Ok(self.with_recurring(found, parts, (&sums, heaviest), replies));
         }
         let explained = self.explained(sums)?;
         if explained.is_empty() {
@@ -326,7 +326,7 @@ impl Decomposer {
         let count = count(&explained);
         let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
         if let Some(found) = replies.and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
-            return Ok(self.with_recurring(FoundCandidates { count, ..found }, learned, (&sums, heaviest), replies));
+            return Ok(self.with_recurring(FoundCandidates { count, ..found }, parts, (&sums, heaviest), replies));
         }
         let (listed, probability) = match self.most_probable(&sums, count) {
             Some((listed, ln_total)) if ln_total.is_finite() => {
@@ -335,20 +335,26 @@ impl Decomposer {
             _ => (self.in_solver_order(&explained)?, None),
         };
         let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
-        Ok(self.with_recurring(found, learned, (&sums, heaviest), replies))
+        Ok(self.with_recurring(found, parts, (&sums, heaviest), replies))
     }
 
-    /// The candidates by habit, with those that recur, as far as the learned habits hold.
+    /// The share of commands that do not recur, by the learned habits.
+    fn not_recurring(&self) -> f64 {
+        self.recurring.as_ref().map_or(1.0, RecurringCandidates::not_recurring)
+    }
+
+    /// The candidates by habit, with those that recur: how probable the learned habits are, and what part of theirs the
+    /// candidates by habit have.
     fn with_recurring(
         &mut self,
         found: FoundCandidates,
-        learned: f64,
+        parts: [f64; 2],
         sums: (&[TargetSum], f64),
         replies: Option<&CommandReplies>,
     ) -> FoundCandidates {
-        let Some(recurring) = self.recurring.as_ref().filter(|_| learned > 0.0) else { return found };
+        let Some(recurring) = self.recurring.as_ref().filter(|_| parts[0] > 0.0) else { return found };
         let seen = replies.and_then(|replies| self.with_replies.read(&self.model, replies));
-        recurring.join(&found, learned, sums, |actions| match (&seen, &self.model.single_replies) {
+        recurring.join(&found, parts, sums, |actions| match (&seen, &self.model.single_replies) {
             (Some(seen), Some(learned)) => {
                 let counts = actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
                 seen.ln_likelihood(&learned.class_counts(counts)).exp()

@@ -10,10 +10,10 @@ pub(crate) fn learned_share(habits: &[HabitFactors]) -> f64 {
     (1.0 - habits.iter().map(|own| own.weight).sum::<f64>()).max(0.0)
 }
 
-/// The candidates of a size by habits, which are factors on the learned prior. What is not listed is taken to have the
-/// mean factor of what is.
-pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors]) -> FoundCandidates {
-    let learned = learned_share(habits);
+/// The candidates of a size by habits, which are factors on the learned prior without commands that recur; what these leave
+/// of the learned habits is `not_recurring`. What is not listed is taken to have the mean factor of what is.
+pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors], not_recurring: f64) -> FoundCandidates {
+    let learned = not_recurring * learned_share(habits);
     let table = HabitTable::new(habits.iter().map(|own| (own.weight, &*own.actions, &*own.numbers)));
     let mut room = Vec::new();
     let factor = |one: &Candidate| learned + table.factor(one.actions.indexed_counts(), &mut room);
@@ -66,18 +66,26 @@ fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
     };
     let weights: Vec<f64> = found.listed.iter().enumerate().map(weights).collect();
     let all: f64 = weights.iter().sum();
-    let mean = weights.iter().zip(factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
-    if !(mean.is_finite() && mean > 0.0) {
+    let of_joint = weights.iter().zip(factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
+    // Where the replies chose the list, it may have nearly all of the size by these habits: no more than that.
+    let of_listed: f64 = found.listed.iter().zip(factors).map(|(one, factor)| one.probability * factor).sum();
+    let mean = of_joint.max(of_listed);
+    if !(mean.is_finite() && of_joint > 0.0) {
         return found.clone();
     }
-    let with_factor = |(candidate, factor): (&Candidate, &f64)| Candidate {
-        probability: (candidate.probability * factor / mean).min(1.0),
-        ..candidate.clone()
+    let weigh = |((candidate, factor), weight): ((&Candidate, &f64), f64)| {
+        let probability = (candidate.probability * factor / mean).min(1.0);
+        (Candidate { probability, ..candidate.clone() }, weight * factor / of_joint)
     };
-    let mut listed: Vec<Candidate> = found.listed.iter().zip(factors).map(with_factor).collect();
-    listed.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    let listed = SharedList::from(listed);
-    FoundCandidates { listed, probability: found.probability.map(|own| (own * mean).min(1.0)), ..found.clone() }
+    let mut listed: Vec<(Candidate, f64)> = found.listed.iter().zip(factors).zip(weights).map(weigh).collect();
+    listed.sort_by(|a, b| b.0.probability.total_cmp(&a.0.probability));
+    FoundCandidates {
+        with_replies: found.with_replies.as_ref().map(|_| listed.iter().map(|(_, joint)| *joint).collect()),
+        reply_probability: found.reply_probability.map(|own| own * of_joint / mean),
+        listed: listed.into_iter().map(|(candidate, _)| candidate).collect(),
+        probability: found.probability.map(|own| (own * mean).min(1.0)),
+        count: found.count,
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +118,7 @@ mod tests {
     #[test]
     fn probabilities_follow_the_factors() {
         // Two on: 0.5 + 0.5 · 0.5; one off: 0.5 + 0.5 · 3.
-        let weighed = by_habits(&found(None), &habits());
+        let weighed = by_habits(&found(None), &habits(), 1.0);
         let mean = (0.6 * 0.75 + 0.2 * 2.0) / 0.8;
         let probabilities: Vec<f64> = weighed.listed.iter().map(|one| one.probability).collect();
         assert!((probabilities[0] - 0.6 * 0.75 / mean).abs() < 1e-12, "{probabilities:?}");
@@ -121,14 +129,14 @@ mod tests {
 
     #[test]
     fn a_list_chosen_by_replies_is_weighed_with_them() {
-        let weighed = by_habits(&found(Some([0.1, 0.9])), &habits());
+        let weighed = by_habits(&found(Some([0.1, 0.9])), &habits(), 1.0);
         let mean = 0.1 * 0.75 + 0.9 * 2.0;
         assert!((weighed.listed[0].probability - 0.6 * 0.75 / mean).abs() < 1e-12);
     }
 
     #[test]
     fn no_other_habits_change_nothing() {
-        let weighed = by_habits(&found(None), &[]);
+        let weighed = by_habits(&found(None), &[], 1.0);
         assert_eq!(weighed.listed, found(None).listed);
     }
 
@@ -146,5 +154,60 @@ mod tests {
         assert_eq!(weighed.probability, Some(0.1), "sizes are as probable as by habit");
         let none = with_recurring_classes(&found(None), &[], 1.0, sum_of, no_replies);
         assert_eq!(none.listed, found(None).listed);
+    }
+
+    /// What the replies make of two candidates, as the pruner does: what is not listed has the rest of P(replies).
+    fn with_replies(found: &FoundCandidates, likelihoods: [f64; 2]) -> [f64; 2] {
+        let mut joint = [0.0; 2];
+        for one in &*found.listed {
+            let at = usize::from(one.actions.indexed_counts()[0].0 == 1);
+            joint[at] = one.probability * likelihoods[at];
+        }
+        let all = found.reply_probability.unwrap().max(joint.iter().sum());
+        joint.map(|own| own / all)
+    }
+
+    #[test]
+    fn what_replies_chose_keeps_its_odds_by_other_habits_and_what_comes_again() {
+        let chosen = |given: [f64; 2], likelihoods: [f64; 2]| {
+            let joint = [given[0] * likelihoods[0], given[1] * likelihoods[1]];
+            let all: f64 = joint.iter().sum();
+            let unlike = found(None).listed;
+            let listed = unlike.iter().zip(given).map(|(one, probability)| Candidate { probability, ..one.clone() });
+            let listed = listed.collect();
+            let with_replies = Some(joint.map(|own| own / all).into());
+            FoundCandidates {
+                listed,
+                probability: Some(0.1),
+                reply_probability: Some(all),
+                with_replies,
+                ..found(None)
+            }
+        };
+        let habits = |weight: f64, on: f64, off: f64| {
+            [HabitFactors { weight, actions: [on, off].into(), numbers: [1.0].into() }]
+        };
+        let sum_of = |candidate: &Candidate| candidate.actions.total().cast_signed();
+        let again = |found: &FoundCandidates, bytes: i64, share: f64| {
+            let class = RecurringClass { bytes, replies: [].into(), share };
+            with_recurring_classes(found, &[class], 1.0, sum_of, |_| Vec::new())
+        };
+        let is_near = |found: [f64; 2], wanted: [f64; 2]| {
+            let all: f64 = wanted.iter().sum();
+            found.iter().zip(wanted).all(|(own, wanted)| (own - wanted / all).abs() < 1e-9)
+        };
+        // Habits make what the replies suit best a hundred times as rare.
+        let likelihoods = [1.0, 0.01];
+        let weighed = by_habits(&chosen([0.1, 0.9], likelihoods), &habits(1.0, 0.1, 1.0), 1.0);
+        assert!(is_near(with_replies(&weighed, likelihoods), [0.1 * 0.01, 0.9 * 0.01]), "{weighed:?}");
+        // A routine whose reply is lost: `off` comes again, which has 1 byte here.
+        let likelihoods = [1.0, 0.02];
+        let weighed = again(&chosen([0.8, 0.2], likelihoods), 1, 0.2);
+        assert!(is_near(with_replies(&weighed, likelihoods), [0.8, 0.2 * 0.02 * 11.0]), "{weighed:?}");
+        // Both in turn: `on` comes again, which is rarer by the habits.
+        let likelihoods = [1.0, 0.5];
+        let by_own = by_habits(&chosen([0.7, 0.3], likelihoods), &habits(1.0, 1.0, 8.0), 1.0);
+        let weighed = again(&by_own, 2, 0.7);
+        assert!(is_near(with_replies(&weighed, likelihoods), [0.7 * 11.0, 0.3 * 8.0 * 0.5]), "{weighed:?}");
     }
 }

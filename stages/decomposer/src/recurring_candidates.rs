@@ -34,6 +34,11 @@ struct Recurring {
 }
 
 impl RecurringCandidates {
+    /// The share of commands that do not recur, by the learned habits.
+    pub(crate) fn not_recurring(&self) -> f64 {
+        1.0 - self.share
+    }
+
     /// `None` if no command recurs that the limits allow.
     pub(crate) fn new(
         prior: &Prior,
@@ -57,17 +62,17 @@ impl RecurringCandidates {
     }
 
     /// The candidates by habit with those that recur, best first. Commands recur as far as the learned habits hold, of
-    /// which `learned` is the probability. `sums` are what the command's actions may add up to; their weights are
+    /// which `learned` is the probability; the candidates by habit have the part `others` of theirs. `sums` are what the command's actions may add up to; their weights are
     /// multiples of `heaviest`. `of_replies` is P(replies | actions), where replies chose what is listed.
     pub(crate) fn join(
         &self,
         by_habit: &FoundCandidates,
-        learned: f64,
+        [learned, others]: [f64; 2],
         (sums, heaviest): (&[TargetSum], f64),
         of_replies: impl Fn(&Actions) -> f64,
     ) -> FoundCandidates {
         let Some(size_probability) = by_habit.probability else { return by_habit.clone() };
-        let others = (1.0 - learned * self.share) * size_probability;
+        let others = others * size_probability;
         let mut candidates: Vec<Candidate> = by_habit.listed.to_vec();
         for candidate in &mut candidates {
             candidate.probability *= others;
@@ -146,7 +151,7 @@ fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::{Command, Correction, Frame, WeightedEpsilon};
+    use sizeleak_frame::{Command, Correction, Frame, HabitFactors, WeightedEpsilon};
     use sizeleak_model::Model;
     use sizeleak_platform::runtime::Stage;
 
@@ -207,5 +212,28 @@ mod tests {
         let (found, count, _) = candidates(model(recurring), 180, 1);
         assert_eq!((found.len(), count, found[0].0.as_str()), (1, 4, r#"{"off": 3}"#));
         assert!(found[0].1 > 0.5);
+    }
+
+    #[test]
+    fn what_recurs_takes_its_share_from_the_learned_habits_alone() {
+        let text = "schema = 2\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
+            [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 40\n\
+            [[device]]\nname = \"plug\"\ncount = 1\nactions = [\"on\", \"off\"]\n\
+            [prior]\nnumbers = [1.0]\ndecay = 0.5\nshares = [0.5, 0.5]\nconcentration = 1e9\n\
+            recurring = [{ counts = [1, 0], share = 0.8 }]\n\
+            [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+            [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
+        let mut decomposer = Decomposer::new(Model::from_toml(text).unwrap(), 10).unwrap();
+        let epsilons: SharedList<WeightedEpsilon> = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into_iter().collect();
+        let command = Command { time_ns: 1, end_ns: 2, flow: 3, size: 100, records: 1, ..Command::default() };
+        // Other habits are as probable, by which there is `off` alone.
+        let habits = HabitFactors { weight: 0.5, actions: [0.0, 2.0].into(), numbers: [1.0].into() };
+        let unshifted = Correction::unshifted(command, epsilons);
+        let mut out: Vec<Frame> = Vec::new();
+        decomposer.process(Correction { habits: [habits].into_iter().collect(), ..unshifted }, &mut out).unwrap();
+        let [Frame::Identification(found)] = &out[..] else { panic!("{out:?}") };
+        let probabilities: Vec<f64> = found.candidates.iter().map(|one| one.probability).collect();
+        let (off, on) = (0.5 * 0.2 * 0.5 + 0.5, 0.5 * (0.2 * 0.5 + 0.8));
+        assert!((probabilities[0] - off).abs() < 1e-9 && (probabilities[1] - on).abs() < 1e-9, "{probabilities:?}");
     }
 }
