@@ -109,7 +109,7 @@ impl ShiftEvidence {
         }
         let mut ln_learned = vec![f64::NEG_INFINITY; self.states.list().len()];
         let mut ln_unit = f64::NEG_INFINITY;
-        let mut explained = Vec::new();
+        let (mut explained, mut is_action_unknown) = (Vec::new(), false);
         for EqualReplies { reply_bytes, ln_bound, states } in self.by_replies(seen, epsilons) {
             if ln_bound < ln_unit - NEGLIGIBLE {
                 break;
@@ -123,11 +123,19 @@ impl ShiftEvidence {
                     _ => self.inference.ln_size(sums)?,
                 };
                 ln_unit = ln_unit.max(ln_learned[*at]);
+                is_action_unknown |= *at == 0 && found.is_none();
             }
             explained.extend(found.map(|explained| ExplainedStates { explained, replies, states }));
         }
         if !ln_unit.is_finite() {
             return Ok(None);
+        }
+        if is_action_unknown {
+            // Which actions it may have is not known, so it speaks neither for nor against a longer one.
+            for (ln_learned, _) in ln_learned.iter_mut().zip(self.states.list()).filter(|(_, one)| one.action.is_some())
+            {
+                *ln_learned = ln_unit;
+            }
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
         self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference).map(Some)
@@ -203,7 +211,7 @@ fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::SingleReply;
-    use sizeleak_inference::MAX_BY_ONE_ACTION;
+    use sizeleak_inference::{Belief, MAX_BY_ONE_ACTION};
     use sizeleak_model::SeenReplies;
 
     use super::*;
@@ -309,6 +317,33 @@ mod tests {
         let mut evidence = ShiftEvidence::new(&model).unwrap();
         for sizes in [[0, i64::MAX], [i64::MAX, 0], [70, 71], [i64::MAX; 2]] {
             assert!(evidence.possible(&model, &command(9, &[]), sizes, &EPSILONS).is_none());
+        }
+    }
+
+    #[test]
+    fn a_command_whose_replies_are_not_known_says_nothing_of_a_longer_action() {
+        let model = Model::from_toml(&MODEL.replace("size = 4", "size = 40").replace("size = 7", "size = 47")).unwrap();
+        let mut evidence = ShiftEvidence::new(&model).unwrap();
+        let of_action = |state: &ShiftState| (state.action, state.bytes) == (Some(1), 2);
+        let longer = evidence.states().list().iter().position(of_action).unwrap();
+        let mut belief = Belief::default();
+        let mut second = 0;
+        let mut see = |belief: &mut Belief, command: &Command| {
+            second += 1;
+            let found = evidence.possible(&model, command, [command.size.cast_signed(); 2], &EPSILONS);
+            let (hypotheses, inference) = evidence.hypotheses();
+            hypotheses.predict(belief, second, inference);
+            hypotheses.observe(belief, &found.unwrap(), inference);
+        };
+        // `off` has 49 bytes.
+        let sent: [(u64, &[u32]); 4] = [(100, &[20]), (109, &[25]), (149, &[20, 25]), (158, &[25, 25])];
+        for (size, replies) in sent.iter().cycle().take(40) {
+            see(&mut belief, &command(*size, replies));
+        }
+        assert!(belief.states()[longer].probability > 0.99);
+        for _ in 0..3 {
+            see(&mut belief, &Command { overlapped: true, ..command(149, &[20, 25]) });
+            assert!(belief.states()[longer].probability > 0.99, "{:?}", belief.states());
         }
     }
 }
