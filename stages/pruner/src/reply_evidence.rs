@@ -130,7 +130,7 @@ impl<'a> SingleReplyEvidence<'a> {
 
     /// The greatest likelihood that a command can have.
     fn greatest(&self) -> f64 {
-        self.seen.greatest_ln_likelihood().exp()
+        self.seen.ln_greatest().exp()
     }
 
     fn of_classes(&self, counts: Vec<u32>) -> f64 {

@@ -16,8 +16,8 @@ const FAR_LESS_LIKELY: f64 = 30.0;
 /// By how much (in nats) a term of a sum is below rounding beside the greatest.
 const NEGLIGIBLE: f64 = 40.0;
 
-/// How many interpretations are tried in search of the greatest likelihood.
-const MAX_TRIED: usize = 16;
+/// Shares that sum to 1 may differ from it by as much.
+const ROUNDING: f64 = 1e-9;
 
 /// The replies to one command, ready to be compared with many candidates.
 #[derive(Debug, Clone)]
@@ -170,11 +170,17 @@ impl SeenReplies {
         greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
     }
 
-    /// About the greatest ln P(replies | actions) of any actions: each reply is one of the class that has its size most
-    /// often.
-    pub fn greatest_ln_likelihood(&self) -> f64 {
-        let of = |interpretation: &Interpretation| self.ln_likelihood(&self.probable_counts(interpretation));
-        self.interpretations.iter().take(MAX_TRIED).map(of).fold(f64::NEG_INFINITY, f64::max)
+    /// At least ln P(replies | actions) for any actions.
+    pub fn ln_greatest(&self) -> f64 {
+        let ln_term = |(at, one): (usize, &Interpretation)| {
+            one.ln_weight + self.components.iter().map(|own| own.ln_greatest(own.pattern_of(at))).sum::<f64>()
+        };
+        let ln_terms: Vec<f64> = self.interpretations.iter().enumerate().map(ln_term).collect();
+        let greatest = ln_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if greatest == f64::NEG_INFINITY {
+            return greatest;
+        }
+        (greatest + ln_terms.iter().map(|term| (term - greatest).exp()).sum::<f64>().ln()).min(0.0)
     }
 
     /// The numbers of replies of each class that an interpretation shows.
@@ -305,17 +311,36 @@ impl Component {
             classes => {
                 let sent: Vec<u32> = self.classes().map(|class| class_counts[class]).collect();
                 let is_open: Vec<bool> = self.classes().map(|class| is_open[class]).collect();
+                if is_open.contains(&true) && !self.is_disjoint() {
+                    let greatest = |(pattern, ln_unit): (usize, &f64)| (self.ln_greatest(pattern) - ln_unit).exp();
+                    return ln_units.iter().enumerate().map(greatest).collect();
+                }
                 self.ways.borrow_mut().likelihoods(classes, &sent, &is_open, ln_units)
             }
         }
     }
 
     /// At least the logarithm of the likelihood of a pattern, whatever the actions.
+    ///
+    /// Of M replies that come, each has a type with the greatest share of a class at most; where types are disjoint, all
+    /// ways to have these types together have a probability of at most 1, too.
     pub fn ln_greatest(&self, pattern: usize) -> f64 {
-        match &self.classes[..] {
-            [class] => self.ln_ways_of(class, pattern, self.peak(pattern)),
-            _ => self.patterns[pattern].iter().map(|seen| ln_factorial(*seen)).sum(),
+        if let [class] = &self.classes[..] {
+            return self.ln_ways_of(class, pattern, self.peak(pattern));
         }
+        let seen = || self.patterns[pattern].iter().enumerate().filter(|(_, number)| **number > 0);
+        let shares =
+            |index: usize| self.classes.iter().flat_map(|class| &class.types).filter(move |own| own.index == index);
+        let ln_share = |index: usize| shares(index).map(|own| own.share).fold(0.0, f64::max).ln();
+        let by_shares = seen().map(|(index, number)| f64::from(*number) * ln_share(index)).sum::<f64>();
+        let by_shares = ln_factorial(self.replies(pattern)) + by_shares;
+        let ln_orders = seen().map(|(_, number)| ln_factorial(*number)).sum();
+        if self.is_disjoint() { by_shares.min(ln_orders) } else { by_shares }
+    }
+
+    /// Whether no size is of several types, as the ranges of block ciphers may be.
+    fn is_disjoint(&self) -> bool {
+        self.classes.iter().all(|class| class.types.iter().map(|own| own.share).sum::<f64>() < 1.0 + ROUNDING)
     }
 
     /// [`Self::ln_ways`] of the only class.

@@ -168,8 +168,9 @@ proptest! {
         missing in prop::sample::select(vec![0.0, 0.02, 0.4]),
         unseen in prop::sample::select(vec![0.0, 0.01]),
         records in prop::collection::vec(prop::sample::select(vec![90, 94, 95, 96, 160, 185]), 0..6),
+        width in prop::sample::select(vec![0, 0, 15]),
     ) {
-        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
+        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size, size + width]).collect();
         let reader = ReplyReader::new(classes_in_common(missing, unseen));
         let seen = reader.read(&ranges);
         let counts: Vec<u32> = least.iter().zip(&more).zip(&is_open)
@@ -187,6 +188,7 @@ proptest! {
         }
         let (ln_likelihood, bound) = (seen.ln_likelihood(&counts), reader.ln_bound(&ranges));
         prop_assert!(ln_likelihood <= bound + 1e-9, "{ln_likelihood} {bound}");
+        prop_assert!(ln_likelihood <= seen.ln_greatest() + 1e-9, "{ln_likelihood} {}", seen.ln_greatest());
     }
 
     #[test]
