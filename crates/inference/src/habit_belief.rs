@@ -374,8 +374,14 @@ impl SeenClasses {
         let all = |seen: &SeenClass| seen.times[Memory::All as usize];
         let mut times: Vec<f64> = self.classes.iter().map(all).collect();
         times.sort_by(f64::total_cmp);
-        let least = times[times.len() / 2];
-        self.classes.retain(|class| all(class) > least);
+        let (forgotten, least) = (times.len() / 2, times[times.len() / 2]);
+        // Of those that were seen as often, the first ones.
+        let mut equal = forgotten - times.partition_point(|own| *own < least);
+        self.classes.retain(|class| {
+            let is_forgotten = all(class) < least || (all(class) == least && equal > 0);
+            equal -= usize::from(is_forgotten && all(class) == least);
+            !is_forgotten
+        });
         let kept = self.classes.iter().map(|seen| seen.times);
         self.all = kept.fold(Times::default(), |[all, latest], times| [all + times[0], latest + times[1]]);
     }

@@ -104,7 +104,7 @@ impl HabitTable {
             if *count as usize <= self.most {
                 room.iter_mut().zip(power(*count as usize)).for_each(|(all, own)| *all *= own);
             } else {
-                room.iter_mut().zip(power(1)).for_each(|(all, own)| *all *= own.powi(count.cast_signed()));
+                room.iter_mut().zip(power(1)).for_each(|(all, own)| *all *= own.powf(f64::from(*count)));
             }
         }
         room.iter().sum()

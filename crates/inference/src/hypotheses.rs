@@ -99,7 +99,7 @@ impl Hypotheses {
         inference: &ReplyInference,
     ) -> Result<Vec<PossibleClass>, Beyond> {
         let ExplainedStates { explained, replies, states } = one;
-        let [_, near] = asked_sums(states);
+        let [own, near] = asked_sums(states);
         let unit = (explained.ln_unit - ln_unit).exp();
         // By the sum and the replies, with the likelihood of these and P(sum, replies).
         let mut possible: BTreeMap<(i64, &[u32]), [f64; 2]> = BTreeMap::new();
@@ -110,7 +110,9 @@ impl Hypotheses {
                 all[1] += likelihood * numbers.prior * weight;
             }
         }
-        let all: f64 = possible.values().map(|[_, joint]| joint).sum();
+        // Others only matter beside these.
+        let of_own = possible.iter().filter(|((sum, _), _)| own.contains(sum));
+        let all: f64 = of_own.map(|(_, [_, joint])| joint).sum();
         possible.retain(|_, [_, joint]| *joint > LEAST_SHARE * all);
         for RecurringCommand { sum, class_counts, .. } in
             inference.recurring.iter().filter(|one| near.contains(&one.sum))

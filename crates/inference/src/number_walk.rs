@@ -16,7 +16,7 @@ pub(crate) const LEFT_OUT: f64 = 1e-7;
 /// The first threshold, as a share of what there can be at most: mostly low enough. Where nothing is found it falls by as
 /// much again, some times.
 const FIRST_THRESHOLD: f64 = 1e-12;
-const MAX_WALKS: u32 = 16;
+const MAX_WALKS: u32 = 32;
 
 /// A threshold that has left out too much falls at least by this factor.
 const LEAST_FALL: f64 = 0.25;
@@ -116,12 +116,12 @@ pub(crate) fn numbers(
         let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums)).sum();
         let may_be_left_out = LEFT_OUT * found.max(beside) / heaviest;
         if walk.left_out <= may_be_left_out {
-            break;
+            return Ok(walk.found);
         }
         let of_each = may_be_left_out / f64::from(walk.steps_left_out);
         walk.threshold *= if of_each > 0.0 { (of_each / walk.threshold).min(LEAST_FALL) } else { FIRST_THRESHOLD };
     }
-    Ok(walk.found)
+    Err(TooMuchWork)
 }
 
 /// The walk through the numbers of all groups.
@@ -173,8 +173,7 @@ impl<E: Evidence> Walk<'_, E> {
                 group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] += sent);
             }
             self.of_groups[at] = number;
-            let products = STEP_PRODUCTS + before.sums.len() * own.len();
-            self.work_left = self.work_left.checked_sub(products).ok_or(TooMuchWork)?;
+            self.work(STEP_PRODUCTS)?;
             if is_last && before.sums.end() + own.end() - 1 <= self.range[0] {
                 continue;
             }
@@ -196,6 +195,7 @@ impl<E: Evidence> Walk<'_, E> {
             } else {
                 // Behind the last group, smaller sums are not asked for.
                 let least = if is_last { self.range[0] } else { 0 };
+                self.work(before.sums.iter().count() * own.len())?;
                 joined = before.sums.convolve_between(own, least, self.range[1]);
                 &joined
             };
@@ -211,6 +211,11 @@ impl<E: Evidence> Walk<'_, E> {
         group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] -= sent * counted);
         self.of_groups[at] = 0;
         self.room[at] = terms;
+        Ok(())
+    }
+
+    fn work(&mut self, products: usize) -> Result<(), TooMuchWork> {
+        self.work_left = self.work_left.checked_sub(products).ok_or(TooMuchWork)?;
         Ok(())
     }
 

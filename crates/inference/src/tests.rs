@@ -175,6 +175,23 @@ fn a_class_is_as_probable_as_its_commands_together() {
     }
 }
 
+/// A home of two actions of any number of devices, each with a reply that is never missing but for what is assumed of any.
+#[test]
+fn replies_that_are_all_lost_are_as_improbable_as_they_are() {
+    let mut model = home(0.0, 0.0, "");
+    let replies = model.single_replies.as_mut().unwrap();
+    replies.per_action = vec![vec![1, 0]; 5];
+    let inference = ReplyInference::new(&model).unwrap();
+    let seen = seen(&model, &[[90, 90]]);
+    for number in [5, 20, 40, 60] {
+        let sums = [WeightedSum { bytes: 40 * number, weight: 1.0 }];
+        let found = inference.most_probable(&seen, &sums, 10).unwrap().ln_total;
+        // Fewer actions of more bytes have fewer replies that are lost.
+        let least = seen.ln_likelihood(&[number as u32, 0]) + inference.ln_size(&sums).unwrap() - 20.0;
+        assert!(found > least && found < 0.0, "{number}: {found} {least}");
+    }
+}
+
 proptest! {
     #[test]
     fn everything_is_as_if_all_actions_were_listed(
