@@ -31,19 +31,7 @@ pub(crate) struct Connection {
     pub(crate) carried: Option<String>,
     /// Whether lengths of segments stand for records.
     pub(crate) is_sized_by_segments: bool,
-    pub(crate) to_gateway: Sizes,
-    pub(crate) from_gateway: Sizes,
-    pub(crate) commands: Messages,
-    pub(crate) reports: Messages,
-    /// The records that belong to no command and no report.
-    pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Messages {
-    pub(crate) sizes: Sizes,
-    /// How many of them had a reply.
-    pub(crate) replied: u64,
+    pub(crate) messages: MessageSums,
 }
 
 impl Connection {
@@ -62,11 +50,7 @@ impl Connection {
             has_session: false,
             carried: None,
             is_sized_by_segments: false,
-            to_gateway: Sizes::default(),
-            from_gateway: Sizes::default(),
-            commands: Messages::default(),
-            reports: Messages::default(),
-            roles: BTreeMap::new(),
+            messages: MessageSums::default(),
         }
     }
 
@@ -92,8 +76,8 @@ impl Connection {
         if is_message {
             self.is_joined.get_or_insert(!self.has_session);
             let sizes = match record.direction {
-                Direction::ToGateway => &mut self.to_gateway,
-                Direction::FromGateway => &mut self.from_gateway,
+                Direction::ToGateway => &mut self.messages.to_gateway,
+                Direction::FromGateway => &mut self.messages.from_gateway,
             };
             sizes.add(record.length.into());
         }
@@ -112,8 +96,8 @@ impl Connection {
 
     pub(crate) fn add_command(&mut self, command: &Command) {
         let messages = match command.direction {
-            Direction::ToGateway => &mut self.commands,
-            Direction::FromGateway => &mut self.reports,
+            Direction::ToGateway => &mut self.messages.commands,
+            Direction::FromGateway => &mut self.messages.reports,
         };
         messages.sizes.add(command.size);
         messages.replied += u64::from(command.replies > 0);
@@ -121,7 +105,7 @@ impl Connection {
 
     pub(crate) fn add_role(&mut self, record: &ClassifiedRecord) {
         if record.role != RecordRole::Message {
-            self.roles.entry((record.direction, record.role)).or_default().add(record.length.into());
+            self.messages.roles.entry((record.direction, record.role)).or_default().add(record.length.into());
         }
     }
 
@@ -149,7 +133,48 @@ impl Connection {
 
 impl Busy for Connection {
     fn messages(&self) -> u64 {
+        self.messages.count()
+    }
+}
+
+/// Messages by direction, and by what they are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MessageSums {
+    pub(crate) to_gateway: Sizes,
+    pub(crate) from_gateway: Sizes,
+    pub(crate) commands: Messages,
+    pub(crate) reports: Messages,
+    /// The records that belong to no command and no report.
+    pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Messages {
+    pub(crate) sizes: Sizes,
+    /// How many of them had a reply.
+    pub(crate) replied: u64,
+}
+
+impl MessageSums {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.to_gateway.merge(&other.to_gateway);
+        self.from_gateway.merge(&other.from_gateway);
+        for (messages, more) in [(&mut self.commands, &other.commands), (&mut self.reports, &other.reports)] {
+            messages.sizes.merge(&more.sizes);
+            messages.replied = messages.replied.saturating_add(more.replied);
+        }
+        for (role, sizes) in &other.roles {
+            self.roles.entry(*role).or_default().merge(sizes);
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
         self.to_gateway.count.saturating_add(self.from_gateway.count)
+    }
+
+    /// How many records have a role, in either direction.
+    pub(crate) fn of_role(&self, role: RecordRole) -> u64 {
+        self.roles.iter().filter(|((_, other), _)| *other == role).map(|(_, sizes)| sizes.count).sum()
     }
 }
 

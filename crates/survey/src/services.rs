@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_frame::{Direction, Transport};
 
-use crate::connection::{Busy, Connection, Messages, Sizes};
+use crate::connection::{Busy, Connection, MessageSums, Sizes};
 use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 
 /// A service and its connections, by their flows.
@@ -20,37 +20,7 @@ pub(crate) struct Service<'a> {
     pub(crate) messages: MessageSums,
 }
 
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MessageSums {
-    pub(crate) to_gateway: Sizes,
-    pub(crate) from_gateway: Sizes,
-    pub(crate) commands: Messages,
-    pub(crate) reports: Messages,
-    pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
-}
-
 impl MessageSums {
-    fn add(&mut self, connection: &Connection) {
-        self.to_gateway.merge(&connection.to_gateway);
-        self.from_gateway.merge(&connection.from_gateway);
-        for (messages, more) in [(&mut self.commands, &connection.commands), (&mut self.reports, &connection.reports)] {
-            messages.sizes.merge(&more.sizes);
-            messages.replied = messages.replied.saturating_add(more.replied);
-        }
-        for (role, sizes) in &connection.roles {
-            self.roles.entry(*role).or_default().merge(sizes);
-        }
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.to_gateway.count.saturating_add(self.from_gateway.count)
-    }
-
-    /// How many records have a role, in either direction.
-    pub(crate) fn of_role(&self, role: RecordRole) -> u64 {
-        self.roles.iter().filter(|((_, other), _)| *other == role).map(|(_, sizes)| sizes.count).sum()
-    }
-
     fn traffic(&self) -> Traffic {
         let ranges = self.to_gateway.ranges().zip(self.from_gateway.ranges());
         let histogram = ranges
@@ -122,7 +92,7 @@ pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connectio
             connections: Vec::new(),
             messages: MessageSums::default(),
         });
-        group.messages.add(connection);
+        group.messages.add(&connection.messages);
         group.connections.push((flow, connection));
     }
     let mut services: Vec<Service<'a>> = groups.into_values().collect();
@@ -169,8 +139,6 @@ impl Service<'_> {
 }
 
 fn surveyed(flow: u64, connection: &Connection) -> SurveyedConnection {
-    let mut messages = MessageSums::default();
-    messages.add(connection);
     SurveyedConnection {
         flow: flow.to_string(),
         service: connection.service,
@@ -179,6 +147,6 @@ fn surveyed(flow: u64, connection: &Connection) -> SurveyedConnection {
         tls_version: connection.tls_version.clone(),
         cipher_suite: connection.cipher_suite.clone(),
         joined_mid_stream: connection.joined_mid_stream(),
-        traffic: messages.traffic(),
+        traffic: connection.messages.traffic(),
     }
 }
