@@ -47,10 +47,6 @@ pub(crate) struct ClientHello {
     pub(crate) connection_id: Option<u8>,
 }
 
-impl Hello {}
-
-impl ClientHello {}
-
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerHello {
     /// The negotiated version as on the wire, `0x0303` for TLS 1.2.
