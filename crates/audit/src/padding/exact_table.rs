@@ -27,26 +27,24 @@ pub fn exact_table(
     search: &TableSearch<'_>,
     goal: Goal,
 ) -> Result<(PaddingPolicy, JudgedPolicy), NoTable> {
-    let is_met = |judged: &JudgedPolicy| meets(judged, goal, search.rules);
     let judged = |table: BucketTable| {
         let policy = home.inside(&table.buckets);
         let judged = JudgedPolicy::new(home, &policy);
-        is_met(&judged).then_some((policy, judged))
+        meets(&judged, goal, search.rules).then_some((policy, judged))
     };
     let searches = if search.rules == TableRules::default() { 1 } else { MAX_SEARCHES };
     let (mut rules, mut why) = (search.rules, NoTable::Rules);
     let mut best: Option<(PaddingPolicy, JudgedPolicy)> = None;
     for _ in 0..searches {
-        let search = TableSearch { rules, ..*search };
-        let mut tables = search.best_first(goal).peekable();
-        if tables.peek().is_none() && !search.hull().is_empty() {
+        let frontier = TableSearch { rules, ..*search }.frontier();
+        let mut tables = frontier.best_first(goal).peekable();
+        if !frontier.is_empty() && tables.peek().is_none() {
             why = NoTable::Goal;
         }
-        let found = tables.find_map(judged);
-        let is_better = |(_, found): &(PaddingPolicy, JudgedPolicy)| {
-            best.as_ref().is_none_or(|(_, best)| found.added_bytes < best.added_bytes)
-        };
-        best = found.filter(is_better).or(best);
+        // Of a target the cheapest come first.
+        let most = best.as_ref().map_or(f64::INFINITY, |(_, best)| best.added_bytes);
+        let mut cheaper = tables.take_while(|table| table.added_bytes < most);
+        best = cheaper.find_map(judged).or(best);
         if best.is_some() && matches!(goal, Goal::Budget(_)) {
             break;
         }

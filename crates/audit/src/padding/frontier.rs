@@ -7,23 +7,23 @@
 //! extended bucket by bucket: of two with the same sizes, the one that is worse in both leakage and bytes is dropped, and
 //! so is one that cannot end inside the triangle of the corners, whatever follows.
 
-use crate::padding::bucket_table::{Bucket, BucketTable, Goal, TableSearch, Weights, buckets_from};
+use crate::padding::bucket_table::{BucketTable, Goal, TableSearch, Weights, buckets_from};
 
 /// Beginnings of tables that are kept for each number of sizes. Fewer are all kept, so that the tables between two corners
 /// are exact for small inventories.
 const MAX_BEGINNINGS: usize = 32;
 
-/// Gaps between corners of the hull, the widest first, in which tables are looked for: others are narrower than reports of
-/// three digits show.
-const MAX_GAPS: usize = 32;
-
-/// Beginnings that are extended, at most, over all gaps: about a second of work.
+/// The most beginnings that are extended between two corners: about a second of work. Where they are more, there are only
+/// the corners.
 const MAX_EXTENDED: usize = 100_000_000;
 
-/// Tables with ever more bytes and ever less leakage.
-#[derive(Debug, Clone, Default)]
-pub struct Frontier {
-    tables: Vec<BucketTable>,
+/// Tables with ever more bytes and ever less leakage. What is between two corners of the hull is looked for when it is asked
+/// for.
+#[derive(Debug, Clone)]
+pub struct Frontier<'a> {
+    search: TableSearch<'a>,
+    /// Those on the convex hull.
+    corners: Vec<BucketTable>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,93 +34,106 @@ struct Beginning {
     before: (usize, usize),
 }
 
-impl TableSearch<'_> {
+impl<'a> TableSearch<'a> {
     /// The frontier; empty if no table obeys the rules.
-    pub fn frontier(&self) -> Frontier {
-        Frontier { tables: self.best_first(Goal::Target(f64::INFINITY)).collect() }
+    pub fn frontier(&self) -> Frontier<'a> {
+        Frontier { search: *self, corners: self.hull() }
+    }
+}
+
+impl Frontier<'_> {
+    /// Whether no table obeys the rules.
+    pub fn is_empty(&self) -> bool {
+        self.corners.is_empty()
     }
 
-    /// The tables of the frontier that meet a goal, the best first. What is between two corners of the hull is looked for when
-    /// it is asked for.
+    /// The best table for a goal; `None` if none meets it.
+    pub fn best(&self, goal: Goal) -> Option<BucketTable> {
+        self.best_first(goal).next()
+    }
+
+    /// The tables that meet a goal, the best first.
     pub fn best_first(&self, goal: Goal) -> impl Iterator<Item = BucketTable> {
-        let hull = self.hull();
-        let share = |left: &BucketTable, right: &BucketTable| right.leakage / left.leakage;
-        let mut widest: Vec<f64> =
-            hull.iter().zip(hull.iter().skip(1)).map(|(left, right)| share(left, right)).collect();
-        widest.sort_by(f64::total_cmp);
-        let narrowest = widest.get(MAX_GAPS - 1).copied().unwrap_or(f64::INFINITY);
-        let next = hull.iter().skip(1).cloned().map(Some).chain([None]);
-        let mut gaps: Vec<(BucketTable, Option<BucketTable>)> = hull.iter().cloned().zip(next).collect();
-        if let Goal::Budget(_) = goal {
+        let is_met = move |table: &BucketTable| goal.is_met(table.leakage, table.added_bytes);
+        // A corner and the next one: what is between them meets the goal only if one of them does.
+        let mut gaps: Vec<&[BucketTable]> = (0..self.corners.len())
+            .filter_map(|at| self.corners.get(at..self.corners.len().min(at + 2)))
+            .filter(|corners| corners.iter().any(is_met))
+            .collect();
+        let is_budget = matches!(goal, Goal::Budget(_));
+        if is_budget {
             gaps.reverse();
         }
-        let mut extended = 0;
-        gaps.into_iter().flat_map(move |(left, right)| {
-            let meets = |table: &BucketTable| goal.is_met(table.leakage, table.added_bytes);
-            let mut tables = vec![left.clone()];
-            // All that are between two corners are so in leakage and in bytes.
-            let is_asked = |right: &BucketTable| share(&left, right) <= narrowest && (meets(&left) || meets(right));
-            if let Some(right) = right.as_ref().filter(|right| is_asked(right) && extended <= MAX_EXTENDED) {
-                tables.extend(self.between(&left, right, &mut extended));
-                tables.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
-                let mut least = f64::INFINITY;
-                tables.retain(|table| {
-                    let is_better = least.is_infinite() || table.leakage < least - least.abs() * 1e-9;
-                    least = if is_better { table.leakage } else { least };
-                    is_better
-                });
-                // What hardly differs from the next corner is that corner.
-                tables.retain(|table| right.leakage < table.leakage - table.leakage.abs() * 1e-9);
-            }
-            tables.retain(meets);
-            if let Goal::Budget(_) = goal {
+        gaps.into_iter().flat_map(move |corners| {
+            let mut tables = if let [left, right] = corners { self.between(left, right) } else { corners.to_vec() };
+            tables.retain(is_met);
+            if is_budget {
                 tables.reverse();
             }
             tables
         })
     }
 
-    /// Tables of neighbouring sizes in the triangle below the line between two corners of the hull.
-    fn between(&self, left: &BucketTable, right: &BucketTable, extended: &mut usize) -> Vec<BucketTable> {
-        self.ends_between(left, right, extended).unwrap_or_default().iter().map(|ends| self.table(ends)).collect()
+    /// The first of two corners of the hull, and the tables of neighbouring sizes in the triangle below the line between
+    /// both.
+    fn between(&self, left: &BucketTable, right: &BucketTable) -> Vec<BucketTable> {
+        let mut tables = vec![left.clone()];
+        let ends = self.ends_between(left, right).unwrap_or_default();
+        tables.extend(ends.iter().map(|ends| self.search.table(ends)));
+        tables.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
+        let mut least = f64::INFINITY;
+        tables.retain(|table| {
+            let is_better = least.is_infinite() || table.leakage < least - least.abs() * 1e-9;
+            least = if is_better { table.leakage } else { least };
+            // What hardly differs from the next corner is that corner.
+            is_better && right.leakage < table.leakage - table.leakage.abs() * 1e-9
+        });
+        tables
     }
 
-    fn ends_between(&self, left: &BucketTable, right: &BucketTable, extended: &mut usize) -> Option<Vec<Vec<usize>>> {
+    fn ends_between(&self, left: &BucketTable, right: &BucketTable) -> Option<Vec<Vec<usize>>> {
+        let (rows, mut extended) = (self.search.rows, 0);
         let weights = Weights::between(left, right)?;
         let bound = weights.of(left.leakage, right.added_bytes) * (1.0 + 1e-12);
-        let completions = self.completions(weights);
+        let completions = self.search.completions(weights);
         let width = (right.added_bytes - left.added_bytes) / MAX_BEGINNINGS as f64;
-        let mut beginnings: Vec<Vec<Beginning>> = vec![Vec::new(); self.rows.len() + 1];
+        let mut beginnings: Vec<Vec<Beginning>> = vec![Vec::new(); rows.len() + 1];
         beginnings.first_mut()?.push(Beginning { leakage: 0.0, added_bytes: 0.0, before: (0, 0) });
-        for first in 0..self.rows.len() {
-            let here = beginnings.get_mut(first).map(std::mem::take).map(|all| thinned(all, width)).unwrap_or_default();
-            for bucket in buckets_from(self.rows, first, self.objective) {
-                let beyond = completions.get(bucket.end)?.0;
-                let is_allowed = self.rules.allow(&bucket.row);
-                let (at_end, mut is_extended) = (beginnings.get_mut(bucket.end)?, false);
-                *extended += here.len();
-                for (place, beginning) in here.iter().enumerate() {
-                    let next = beginning.with(&bucket, (first, place));
-                    is_extended |= next.added_bytes <= right.added_bytes;
-                    let may_end_between = weights.of(next.leakage, next.added_bytes) + beyond <= bound
-                        && next.added_bytes <= right.added_bytes
-                        && next.leakage <= left.leakage;
-                    if is_allowed && may_end_between {
-                        at_end.push(next);
-                    }
+        for first in 0..rows.len() {
+            let here = thinned(std::mem::take(beginnings.get_mut(first)?), width);
+            let cheapest = here.iter().map(|one| one.added_bytes).fold(f64::INFINITY, f64::min);
+            for bucket in buckets_from(rows, first, self.search.objective) {
+                if cheapest + bucket.added_bytes > right.added_bytes {
+                    break;
                 }
+                extended += here.len();
+                if extended > MAX_EXTENDED {
+                    return None;
+                }
+                if !self.search.rules.allow(&bucket.row) {
+                    continue;
+                }
+                let beyond = completions.get(bucket.end)?.0;
+                let next = here.iter().enumerate().map(|(place, one)| Beginning {
+                    leakage: one.leakage + bucket.leakage,
+                    added_bytes: one.added_bytes + bucket.added_bytes,
+                    before: (first, place),
+                });
+                let at_end = beginnings.get_mut(bucket.end)?;
+                at_end.extend(next.filter(|next| {
+                    weights.of(next.leakage, next.added_bytes) + beyond <= bound
+                        && next.added_bytes <= right.added_bytes
+                        && next.leakage <= left.leakage
+                }));
                 if at_end.len() > 8 * MAX_BEGINNINGS {
                     *at_end = thinned(std::mem::take(at_end), width);
-                }
-                if !is_extended {
-                    break;
                 }
             }
             *beginnings.get_mut(first)? = here;
         }
         let whole = beginnings.last_mut().map(std::mem::take)?;
         let ends = thinned(whole, width).into_iter().map(|end| {
-            let (mut ends, mut before) = (vec![self.rows.len()], end.before);
+            let (mut ends, mut before) = (vec![rows.len()], end.before);
             while before.0 > 0 {
                 ends.push(before.0);
                 before = beginnings.get(before.0)?.get(before.1)?.before;
@@ -132,43 +145,22 @@ impl TableSearch<'_> {
     }
 }
 
-impl Frontier {
-    /// The best table for a goal; `None` if none meets it.
-    pub fn best(&self, goal: Goal) -> Option<&BucketTable> {
-        let mut met = self.tables.iter().filter(|table| goal.is_met(table.leakage, table.added_bytes));
-        if let Goal::Budget(_) = goal { met.next_back() } else { met.next() }
-    }
-
-    /// All tables, by ascending bytes.
-    pub fn tables(&self) -> &[BucketTable] {
-        &self.tables
-    }
-}
-
-impl Beginning {
-    fn with(&self, bucket: &Bucket, before: (usize, usize)) -> Self {
-        Self { leakage: self.leakage + bucket.leakage, added_bytes: self.added_bytes + bucket.added_bytes, before }
-    }
-}
-
 /// Without those that have at least the bytes and the leakage of another; where still too many are left, without those
 /// that have nearly the bytes of another.
 fn thinned(mut beginnings: Vec<Beginning>, width: f64) -> Vec<Beginning> {
-    beginnings.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
+    beginnings.sort_unstable_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
     let mut least = f64::INFINITY;
     beginnings.retain(|beginning| {
         let is_better = beginning.leakage < least * (1.0 - 1e-12);
-        if is_better {
-            least = beginning.leakage;
-        }
+        least = if is_better { beginning.leakage } else { least };
         is_better
     });
     if beginnings.len() > MAX_BEGINNINGS {
         // The last of each width has the least leakage.
         let in_width = |beginning: &Beginning| (beginning.added_bytes / width).floor();
-        let widths: Vec<f64> = beginnings.iter().map(in_width).collect();
-        let mut next = widths.iter().skip(1).chain([&f64::INFINITY]).zip(&widths);
-        beginnings.retain(|_| next.next().is_none_or(|(next, here)| next.total_cmp(here).is_ne()));
+        beginnings.reverse();
+        beginnings.dedup_by(|one, kept| in_width(one).total_cmp(&in_width(kept)).is_eq());
+        beginnings.reverse();
     }
     beginnings
 }
