@@ -41,7 +41,7 @@ fn size() -> impl Strategy<Value = i64> {
 
 fn observation(names: usize) -> impl Strategy<Value = Observation> {
     let reply = prop_oneof![20 => 28_i64..36, 1 => size()];
-    let replies = proptest::option::weighted(0.9, proptest::collection::vec(reply, 0..9));
+    let replies = proptest::option::weighted(0.9, proptest::collection::vec(reply, 0..6));
     let count = prop_oneof![8 => 0_u32..3, 1 => Just(u32::MAX)];
     let counts = proptest::option::weighted(0.3, proptest::collection::vec(count, names));
     (size(), replies, counts).prop_map(|(size, replies, counts)| Observation { size, replies, counts })
@@ -52,7 +52,7 @@ proptest! {
 
     #[test]
     fn any_observations_end(
-        observations in proptest::collection::vec(observation(3), 0..120),
+        observations in proptest::collection::vec(observation(3), 0..60),
         is_wire in any::<bool>(),
     ) {
         let names = ["a", "b", "c"].map(str::to_owned);
