@@ -165,13 +165,16 @@ fn curve(home: &Home, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A home without experiments, only everyday commands.
+fn of_everyday_commands() -> Home {
+    let mut scenario = small();
+    (scenario.learn.repeats, scenario.learn.random) = (0, 120);
+    Home::new(&scenario, 3)
+}
+
 #[test]
 fn curve_shows_precision_by_number_of_labels() {
-    let mut scenario = small();
-    // No experiments, only everyday commands.
-    scenario.learn.repeats = 0;
-    scenario.learn.random = 120;
-    let home = Home::new(&scenario, 3);
+    let home = of_everyday_commands();
     let figures = curve(&home, &["--curve"]);
     assert_eq!((&figures["schema"], &figures["drawn_from"], &figures["tested"]), (&2.into(), &80.into(), &40.into()));
     let points = figures["points"].as_array().unwrap();
@@ -209,7 +212,11 @@ fn curve_shows_precision_by_number_of_labels() {
         Value::from([first, last].map(Value::clone)),
         "the same again"
     );
+}
 
+#[test]
+fn curve_is_tested_on_other_captures_and_shown_as_a_table() {
+    let home = of_everyday_commands();
     let others = [home.path("test.pcap"), home.path("test.csv")].map(|path| path.display().to_string());
     let others = ["--curve=999,60", "--test-input", &others[0], "--test-labels", &others[1]];
     let figures = curve(&home, &others);
