@@ -37,15 +37,24 @@ pub fn exact_table(
     let mut best: Option<(PaddingPolicy, JudgedPolicy)> = None;
     for _ in 0..searches {
         let frontier = TableSearch { rules, ..*search }.frontier();
-        let mut tables = frontier.best_first(goal).peekable();
-        if !frontier.is_empty() && tables.peek().is_none() {
+        let is_within = |table: &BucketTable| goal.is_met(table.leakage, table.added_bytes);
+        let corners = frontier.corners();
+        if !corners.is_empty() && !corners.iter().any(is_within) {
             why = NoTable::Goal;
         }
-        // Of a target the cheapest come first.
-        let most = best.as_ref().map_or(f64::INFINITY, |(_, best)| best.added_bytes);
-        let mut cheaper = tables.take_while(|table| table.added_bytes < most);
-        best = cheaper.find_map(judged).or(best);
-        if best.is_some() && matches!(goal, Goal::Budget(_)) {
+        let is_enough = if let Goal::Budget(_) = goal {
+            best = frontier.best_first(goal).find_map(judged);
+            best.is_some()
+        } else {
+            // Corners give away ever less, so that the first that is what is asked for is found by halving.
+            let met = corners.partition_point(|corner| !is_within(corner) || judged(corner.clone()).is_none());
+            let most = best.as_ref().map_or(f64::INFINITY, |(_, best)| best.added_bytes);
+            let mut tables = frontier.up_to(met).into_iter().filter(|one| is_within(one) && one.added_bytes < most);
+            best = tables.find_map(judged).or(best);
+            // Stricter rules have no table that is cheaper than those before the first corner.
+            best.is_some() && met == corners.partition_point(|corner| !is_within(corner))
+        };
+        if is_enough {
             break;
         }
         rules.fewest_commands *= STRICTER;

@@ -42,9 +42,18 @@ impl<'a> TableSearch<'a> {
 }
 
 impl Frontier<'_> {
-    /// Whether no table obeys the rules.
-    pub fn is_empty(&self) -> bool {
-        self.corners.is_empty()
+    /// Those on the convex hull; none if no table obeys the rules.
+    pub fn corners(&self) -> &[BucketTable] {
+        &self.corners
+    }
+
+    /// The tables from the corner before this one up to it.
+    pub(crate) fn up_to(&self, corner: usize) -> Vec<BucketTable> {
+        let Some(right) = self.corners.get(corner) else { return Vec::new() };
+        let left = corner.checked_sub(1).and_then(|before| self.corners.get(before));
+        let mut tables = left.map_or_else(Vec::new, |left| self.between(left, right));
+        tables.push(right.clone());
+        tables
     }
 
     /// The best table for a goal; `None` if none meets it.
@@ -148,7 +157,8 @@ impl Frontier<'_> {
 /// Without those that have at least the bytes and the leakage of another; where still too many are left, without those
 /// that have nearly the bytes of another.
 fn thinned(mut beginnings: Vec<Beginning>, width: f64) -> Vec<Beginning> {
-    beginnings.sort_unstable_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
+    // They come in runs that are sorted already.
+    beginnings.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
     let mut least = f64::INFINITY;
     beginnings.retain(|beginning| {
         let is_better = beginning.leakage < least * (1.0 - 1e-12);
