@@ -48,7 +48,10 @@ pub(super) struct Expected {
 
 /// `targets`: for each row, the size that its actions and ε add up to.
 pub(super) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, density: f64) -> Expected {
-    let (sums, varied) = plan.tables(&parameters.sizes, &parameters.epsilons);
+    // No greater sum explains a row, whatever its ε.
+    let least = parameters.epsilons.first().map_or(0, |(epsilon, _)| *epsilon);
+    let most = targets.iter().max().map_or(0, |target| target - least);
+    let (sums, varied) = plan.tables(&parameters.sizes, &parameters.epsilons, most);
     let mut expected = Expected {
         log_likelihood: 0.0,
         sizes: parameters.sizes.iter().map(|sizes| vec![0.0; sizes.len()]).collect(),
@@ -120,7 +123,6 @@ impl Expected {
     }
 }
 
-/// The prior of ε.
 pub(super) fn anchor(epsilon: i64) -> f64 {
     match epsilon {
         0 => 0.85,

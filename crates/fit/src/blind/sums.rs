@@ -17,7 +17,6 @@ type Key = Vec<u8>;
 pub(super) struct Choices {
     /// Actions without a reply, and the sum that they make with the others.
     pub(super) sums: Vec<(usize, usize)>,
-    /// Replies of all classes.
     pub(super) replies: usize,
     /// The number of actions without a reply is known.
     pub(super) is_known: bool,
@@ -35,7 +34,6 @@ pub(super) struct Plan {
     pub(super) rows: Vec<Choices>,
     /// Classes of replies and, last, none.
     pub(super) classes: usize,
-    /// The most replies of a command.
     pub(super) most_replies: usize,
     /// The most actions without a reply in a command.
     pub(super) most_silent: usize,
@@ -118,8 +116,8 @@ impl Plan {
             .filter_map(|(class, (count, smaller))| smaller.map(|smaller| (class, f64::from(*count), smaller)))
     }
 
-    /// The distributions of all sums, without and with ε.
-    pub(super) fn tables(&self, sizes: &[Vec<(i64, f64)>], epsilons: &[(i64, f64)]) -> (Vec<Pmf>, Vec<Pmf>) {
+    /// The distributions of all sums up to `most` bytes, without and with ε.
+    pub(super) fn tables(&self, sizes: &[Vec<(i64, f64)>], epsilons: &[(i64, f64)], most: i64) -> (Vec<Pmf>, Vec<Pmf>) {
         let distribution = |values: &[(i64, f64)]| Pmf::from_values(values.iter().copied());
         let (each, epsilon) =
             (sizes.iter().map(|sizes| distribution(sizes)).collect::<Vec<_>>(), distribution(epsilons));
@@ -132,7 +130,7 @@ impl Plan {
                 .min_by_key(|(length, _, _)| *length);
             let sum = match way {
                 None => Pmf::certain(0),
-                Some((_, smaller, one)) => sums[smaller].convolve(one).trimmed(),
+                Some((_, smaller, one)) => one.convolve_between(&sums[smaller], i64::MIN, most).trimmed(),
             };
             sums.push(sum);
         }
