@@ -12,7 +12,6 @@ use crate::judged_run::JudgedRun;
 /// The outcome of a label or command; the fields are the columns.
 #[derive(Debug, Default, Serialize)]
 struct CommandDetails {
-    /// The line of the label.
     line: Option<u64>,
     label_time_ns: Option<i64>,
     /// The true actions, like `on=2 off=1`.
@@ -28,7 +27,6 @@ struct CommandDetails {
     before_candidates: Option<u64>,
     after: &'static str,
     after_candidates: Option<u64>,
-    /// The first candidate.
     first: String,
     /// The position of the truth in the list, from 1.
     rank: Option<u64>,

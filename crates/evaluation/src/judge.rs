@@ -18,7 +18,6 @@ pub(crate) enum TruthRank {
     Listed(u64),
     /// A candidate, but not in the truncated list.
     Unlisted,
-    /// No candidate.
     Absent,
     /// The list is truncated, and nothing shows whether the truth is among the unlisted candidates.
     Undecided,

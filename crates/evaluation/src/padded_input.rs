@@ -19,7 +19,6 @@ const CORRECTOR: &str = "epsilon-corrector";
 /// The commands of an input as they would be padded, from which pipelines continue.
 #[derive(Debug)]
 pub(crate) struct PaddedInput {
-    /// The commands.
     pub(crate) input: PipelineInput,
     pub(crate) overhead: PaddingOverhead,
     /// Deleted with this.

@@ -31,7 +31,6 @@ pub struct Score {
     pub top_5: u64,
     /// Those with a command, but without any candidate.
     pub unexplained: u64,
-    /// Those with a truncated list.
     pub cut_lists: u64,
     pub candidates: CandidateCounts,
     pub credible_set: CredibleSet,

@@ -9,7 +9,6 @@ use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal};
 use statrs::statistics::{Data, OrderStatistics};
 use thiserror::Error;
 
-/// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     pub low: f64,
@@ -43,7 +42,6 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Confidence(f64);
 
-/// An invalid confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it must be above 0 and below 1, like 0.95")]
 pub struct ConfidenceError;

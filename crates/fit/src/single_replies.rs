@@ -285,7 +285,6 @@ impl Means {
 
 /// Replies that share a record with the one before.
 struct Merging {
-    /// The share of all replies.
     share: f64,
     /// The bytes that each lacks.
     shared: i64,

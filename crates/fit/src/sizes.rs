@@ -21,7 +21,6 @@ pub(crate) use remainders::{Remainders, action_bytes};
 pub struct Fit {
     /// |ac| in bytes.
     pub overhead: i64,
-    /// The actions with their sizes.
     pub actions: Vec<Action>,
     /// The least and the greatest size of each action in bytes that a credible interval of 95 % holds. The paper's
     /// procedure has no intervals: its sizes stand alone.
@@ -30,7 +29,6 @@ pub struct Fit {
     pub certainty: f64,
     /// The ε of each command, without the outliers.
     pub neighbours: Neighbours,
-    /// How ε is estimated from them.
     pub smoothing: Smoothing,
     /// Indices of commands whose label does not explain their size: wrong labels, or not commands at all.
     pub outliers: Vec<usize>,

@@ -231,7 +231,6 @@ fn is_published(text: &[u8]) -> bool {
     PUBLISHED.iter().any(|[begin, _]| text.contains(begin))
 }
 
-/// The tables of a file.
 fn tables(text: &[u8]) -> Vec<&[u8]> {
     let begins = text.windows(TABLE.len()).enumerate().filter(|(_, part)| *part == TABLE).map(|(at, _)| at + 1);
     let begins: Vec<usize> = std::iter::once(0).chain(begins).chain([text.len()]).collect();

@@ -72,7 +72,6 @@ pub struct Label {
     pub time_ns: i64,
     /// How often each action occurs, in the order of [`Labels::actions`]; all 0 for a message that carries none.
     pub counts: Vec<u32>,
-    /// Its line in the file.
     pub line: u64,
 }
 

@@ -84,7 +84,6 @@ pub struct MatchCounts {
 }
 
 impl MatchCounts {
-    /// How many there are of each.
     pub fn new(matching: &Matching) -> Self {
         Self {
             matched: matching.pairs.len() as u64,

@@ -196,7 +196,6 @@ impl LabelFile {
     }
 }
 
-/// A time in RFC 3339.
 fn timestamp(time_ns: i64) -> String {
     Timestamp::from_nanosecond(time_ns.into()).map_or_else(|_| format!("{time_ns} ns"), |time| time.to_string())
 }

@@ -32,7 +32,6 @@ pub struct AdaptationRun<'a> {
 pub struct Adaptation {
     /// The models, with those that were changed.
     pub models: ModelSet,
-    /// What was changed.
     pub changes: Vec<AdaptedSection>,
     /// What is wrong with the captures. Everything before the damage was used.
     pub damage: Option<RunError>,

@@ -45,13 +45,11 @@ const MAX_RECORDS: usize = 1 << 22;
 /// Everything that a model is learned from, except the commands in the captures.
 #[derive(Debug, Clone)]
 pub struct LearningRun<'a> {
-    /// The labels of the captures.
     pub labels: &'a LabelFile,
     /// The captures, or streams saved from them.
     pub input: &'a PipelineInput,
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
-    /// How a model is learned.
     pub settings: &'a LearningSettings,
 }
 
@@ -84,7 +82,6 @@ impl LearningOutcome {
         self.learned.as_ref().ok()?.first()
     }
 
-    /// The same, to add to it.
     pub fn first_mut(&mut self) -> Option<&mut LearnedModel> {
         self.learned.as_mut().ok()?.first_mut()
     }

@@ -50,7 +50,6 @@ impl ObservedCommands {
     }
 }
 
-/// The times of commands, in nanoseconds.
 pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
     commands.iter().map(|observed| observed.command.time_ns).collect()
 }

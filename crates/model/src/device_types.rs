@@ -23,7 +23,6 @@ pub struct DeviceTypes {
     names: Vec<String>,
     /// How many devices there are of each type.
     counts: Vec<u32>,
-    /// Which types have an action.
     types_with: BTreeMap<String, TypeSet>,
     known: BTreeMap<Totals, Option<Arc<[f64]>>>,
 }

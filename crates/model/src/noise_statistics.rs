@@ -80,12 +80,10 @@ pub struct ServiceRecords {
     pub on_beat: u64,
 }
 
-/// Records of one size from the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayRecords {
     pub size: u32,
-    /// Their number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub times: u64,
     /// How many of them follow a labelled command.

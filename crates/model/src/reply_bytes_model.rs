@@ -18,7 +18,6 @@ const MAX_BYTES: f64 = 1e9;
 pub struct ReplyBytesModel {
     /// Bytes for any command.
     pub fixed: f64,
-    /// Bytes for each reply.
     pub per_reply: f64,
     /// Bytes for each occurrence of an action, in the order of the model.
     pub per_action: Vec<f64>,

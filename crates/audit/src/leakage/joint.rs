@@ -23,7 +23,6 @@ pub enum Secret {
 /// All secrets with what is seen of them, listed one by one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Joint {
-    /// The secrets' names.
     pub secrets: Vec<String>,
     /// The index of a secret, an output, and the probability of both.
     pub entries: Vec<(u32, Output, f64)>,

@@ -25,7 +25,6 @@ pub struct Figure {
 pub enum Unit {
     /// In percent; differences in percentage points.
     Percent,
-    /// With this many decimals.
     Decimals(usize),
 }
 

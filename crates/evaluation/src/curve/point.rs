@@ -76,7 +76,6 @@ pub(crate) enum Draw {
     Learned(Box<TestedModel>),
 }
 
-/// A model of a sample, tested.
 #[derive(Debug)]
 pub(crate) struct TestedModel {
     /// How many actions have the same size as in the model of all labels.

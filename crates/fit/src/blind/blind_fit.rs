@@ -26,9 +26,7 @@ pub struct BlindAction {
 pub struct Alternative {
     /// Its size of a command without actions, in bytes.
     pub overhead: i64,
-    /// Its form of length fields.
     pub length_fields: LengthFields,
-    /// Its number of actions.
     pub actions: usize,
     /// By how much its log-likelihood is below that of the best, in nats.
     pub difference: f64,
@@ -37,7 +35,6 @@ pub struct Alternative {
 /// Two names that the labels would fit nearly as well the other way round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UncertainNames {
-    /// The names.
     pub names: [String; 2],
     /// The probability that they are the other way round, at most 0.5.
     pub probability: f64,
@@ -112,33 +109,14 @@ pub struct Observation {
 /// Why sizes cannot be learned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BlindFitError {
-    /// There are too few commands to start with.
     #[error("{commands} commands are too few to learn sizes without labels; {needed} are needed at least")]
-    TooFewCommands {
-        /// Commands that can be used.
-        commands: usize,
-        /// Commands that are needed at least.
-        needed: usize,
-    },
-    /// The sizes of commands do not vary enough to tell actions from the rest of a command.
+    TooFewCommands { commands: usize, needed: usize },
     #[error(
         "the commands have only {sizes} different sizes, which do not show what an action adds; {needed} are needed"
     )]
-    TooFewSizes {
-        /// Different sizes of commands.
-        sizes: usize,
-        /// Different sizes that are needed at least.
-        needed: usize,
-    },
-    /// No sizes of actions explain the commands.
+    TooFewSizes { sizes: usize, needed: usize },
     #[error("no sizes of actions explain the sizes of the commands: {explained} of {commands} are explained")]
-    NotAdditive {
-        /// Commands that the best fit explains.
-        explained: usize,
-        /// Commands that were used.
-        commands: usize,
-    },
-    /// Several sizes explain the commands as well.
+    NotAdditive { explained: usize, commands: usize },
     #[error("the commands do not determine the sizes: {}", open_overheads(.overheads, *.more_commands))]
     Undetermined {
         /// The sizes of a command without actions that are left, most likely first, in bytes.
@@ -146,14 +124,8 @@ pub enum BlindFitError {
         /// How many more commands would settle it, if that can be estimated.
         more_commands: Option<usize>,
     },
-    /// A label has more or fewer counts than there are names.
     #[error("a label has {counts} counts for {names} names of actions")]
-    LabelLength {
-        /// Counts of the label.
-        counts: usize,
-        /// Names of actions.
-        names: usize,
-    },
+    LabelLength { counts: usize, names: usize },
 }
 
 fn open_overheads(overheads: &[i64], more: Option<usize>) -> String {

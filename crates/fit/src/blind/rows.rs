@@ -22,7 +22,6 @@ pub(super) struct Row {
     pub(super) replies: Vec<u8>,
     /// Actions without a reply, where a label gives the number of actions.
     pub(super) silent: Option<u8>,
-    /// How many commands these are.
     pub(super) commands: usize,
 }
 
@@ -37,7 +36,6 @@ impl Row {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
-    /// Commands in the rows.
     pub(super) commands: usize,
 }
 

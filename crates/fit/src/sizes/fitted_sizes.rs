@@ -10,55 +10,38 @@ pub const MAX_FITTED_ACTIONS: usize = 256;
 /// Why sizes cannot be learned.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum FitError {
-    /// There is no labelled command.
     #[error("there is no labelled command to learn from")]
     NoCommands,
-    /// The paper's procedure lacks an experiment.
     #[error(
         "the paper's procedure needs `{action}` alone {}: record it, or use `--method robust`",
         if *devices == 1 { "on one device" } else { "on two devices" }
     )]
-    MissingExperiment {
-        /// The action.
-        action: String,
-        /// The number of devices.
-        devices: u32,
-    },
+    MissingExperiment { action: String, devices: u32 },
     /// Some actions occur in no command, or only in fixed proportions to other actions.
     /// [`crate::ExperimentDesign::missing`] says which commands to record.
     #[error("{}", unidentified(absent, entangled))]
     Unidentified {
-        /// Actions that occur in no labelled command.
         absent: Vec<String>,
         /// Actions that always occur in the same proportion to each other or to the number of commands.
         entangled: Vec<String>,
     },
-    /// Too many actions for one fit.
     #[error(
         "the labels have {0} actions, the limit is {MAX_FITTED_ACTIONS}: split them by gateway, or drop actions you do \
          not need"
     )]
     TooManyActions(usize),
-    /// Too many distinct sizes for one model.
     #[error(
         "the labelled commands have {0} distinct pairs of a size and an ε, the limit of a model is {MAX_TUPLES}: learn \
          from fewer captures"
     )]
     TooManyTuples(usize),
-    /// A command that cannot be a message.
     #[error(
         "labelled command {0} (from 0) is out of bounds: sizes must be at most {MAX_MESSAGE_SIZE} bytes, counts at most \
          {MAX_COUNT_OF_ACTION}, one for each action"
     )]
     OutOfBounds(usize),
-    /// The fitted size of an action is not positive, or larger than a model may have.
     #[error("the fitted size of `{action}` is {size} bytes: check its labels, or record more commands with it")]
-    NoSize {
-        /// The action.
-        action: String,
-        /// The fitted size, in bytes.
-        size: i64,
-    },
+    NoSize { action: String, size: i64 },
 }
 
 fn unidentified(absent: &[String], entangled: &[String]) -> String {
@@ -95,19 +78,14 @@ impl FitError {
 
 /// |ac|, every |aᵢ|, and the commands that do not fit them.
 pub(crate) struct FittedSizes {
-    /// |ac| in bytes.
     pub(crate) overhead: i64,
-    /// |aᵢ| in bytes.
     pub(crate) actions: Vec<i64>,
-    /// As [`crate::Fit::intervals`].
     pub(crate) intervals: Vec<[i64; 2]>,
-    /// As [`crate::Fit::certainty`].
     pub(crate) certainty: f64,
     /// Size of each command without its actions; one possible value if the size is a range.
     pub(crate) remainders: Vec<i64>,
     /// Indices of commands, in ascending order.
     pub(crate) outliers: Vec<usize>,
-    /// As [`crate::Fit::ambiguous_shifts`].
     pub(crate) ambiguous_shifts: Vec<i64>,
 }
 

@@ -46,7 +46,6 @@ impl Levels {
         STEP_NATS * self.rises() as f64
     }
 
-    /// The level at a size.
     pub(crate) fn at(&self, size: i64) -> i64 {
         let above = self.steps.partition_point(|(from, _)| *from <= size);
         above.checked_sub(1).and_then(|at| self.steps.get(at)).map_or(0, |(_, level)| *level)

@@ -14,11 +14,9 @@ pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
 /// Sizes of commands without their actions, ordered by the bytes of the actions. (Ordered by the sizes themselves,
 /// their noise would look like steps.)
 pub(crate) struct Remainders {
-    /// Bytes of the actions.
     action_bytes: Vec<i64>,
     /// Smallest and largest remainder.
     ranges: Vec<[i64; 2]>,
-    /// Indices of the commands.
     commands: Vec<usize>,
 }
 
@@ -27,7 +25,6 @@ pub(crate) struct Remainders {
 pub(crate) struct Remainder {
     /// The remainder; of a range, the value nearest to the level.
     pub(crate) value: i64,
-    /// The level.
     pub(crate) level: i64,
 }
 

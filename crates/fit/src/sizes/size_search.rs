@@ -23,7 +23,6 @@ impl<'a> SizeSearch<'a> {
         Self { changes: changes(sizes.len()), cost, sizes, cost_of: Box::new(cost_of) }
     }
 
-    /// The number of changes.
     pub(crate) fn changes(&self) -> usize {
         self.changes.len()
     }

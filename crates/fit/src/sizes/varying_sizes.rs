@@ -44,7 +44,6 @@ impl Fit {
 }
 
 impl Search<'_> {
-    /// The fit of these distributions.
     fn fit(&self, single: &Fit, parameters: &Parameters, levels: &Levels) -> Option<Fit> {
         let start = self.with_unseen(parameters);
         let samples = self.resampled(&start, levels);

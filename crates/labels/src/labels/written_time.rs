@@ -161,7 +161,6 @@ pub(crate) fn has_own_format(text: &str) -> bool {
             == [false; 3]
 }
 
-/// A decimal number.
 struct EpochNumber<'a> {
     is_negative: bool,
     whole: u64,

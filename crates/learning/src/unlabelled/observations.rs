@@ -17,7 +17,6 @@ pub(super) struct ServiceObservations {
     pub(super) service: Option<usize>,
     pub(super) basis: Basis,
     pub(super) observations: Vec<Observation>,
-    /// How many commands are labelled.
     pub(super) labelled: usize,
     /// How many commands of other services there are.
     pub(super) elsewhere: usize,

@@ -10,7 +10,6 @@ use crate::scenario::{Parameter, ReplyMode, ReplyPadding, Scenario};
 pub(super) struct ActionTraits {
     /// The bytes that a further one adds to a message of the first app, without its parameter.
     pub(super) bytes: usize,
-    /// The length of its parameter.
     pub(super) parameter: Option<Pmf>,
     pub(super) replies: Vec<ReplyPadding>,
 }

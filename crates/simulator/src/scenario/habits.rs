@@ -127,7 +127,6 @@ pub struct Attack {
     pub at: Option<Time>,
 }
 
-/// What happens in an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackKind {

@@ -35,7 +35,6 @@ pub enum InitialSequence {
 pub struct NoiseSettings {
     /// The gateway fetches a firmware update from another service, over TLS.
     pub firmware_period: SignedDuration,
-    /// Bytes of an update.
     pub firmware_bytes: usize,
     /// Another host of the home fetches from a website, over TLS.
     pub host_period: SignedDuration,

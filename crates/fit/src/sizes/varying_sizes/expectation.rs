@@ -17,7 +17,6 @@ const OUTLIER_SHARES: [f64; 2] = [0.001, 0.3];
 /// Sizes rarer than this are given up.
 const NEGLIGIBLE: f64 = 1e-5;
 
-/// The distributions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parameters {
     /// Of the sizes of each action.
@@ -32,11 +31,9 @@ pub(crate) struct Parameters {
 pub(crate) struct Group {
     /// The actions that occur, and how often.
     pub(crate) counts: Vec<(usize, u32)>,
-    /// Their indices.
     pub(crate) commands: Vec<usize>,
 }
 
-/// Groups the commands with these indices.
 pub(crate) fn groups(commands: &[LabelledCommand], indices: impl Iterator<Item = usize>) -> Vec<Group> {
     let mut by_counts: BTreeMap<&[u32], Vec<usize>> = BTreeMap::new();
     for at in indices {
