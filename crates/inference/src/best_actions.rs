@@ -120,9 +120,9 @@ impl ReplyInference {
         }
     }
 
-    /// The prior probability that the actions of a command have a sum and one of some numbers, with those that have most of
-    /// it.
-    pub(crate) fn members(&self, numbers: &[Arc<GroupSums>], sum: i64) -> (f64, Vec<Member>) {
+    /// The prior probability that the actions of a command have a sum and one of some numbers, by how many they are, from 1,
+    /// and those that have most of it; none where there are too many of them.
+    pub(crate) fn members(&self, numbers: &[Arc<GroupSums>], sum: i64) -> (Vec<f64>, Vec<Member>) {
         let contributions = numbers.iter().map(|one| Contribution {
             of_groups: &one.of_groups,
             weight: one.prior,
@@ -133,8 +133,12 @@ impl ReplyInference {
         let mut all: Vec<Contribution<'_>> = contributions.collect();
         let sums = [WeightedSum { bytes: sum, weight: 1.0 }];
         let listed = Listed { limit: MAX_MEMBERS, share: MEMBERS_SHARE, are_all_tried: false };
-        let (total, found) = found(&self.groups.list, &mut all, &sums, listed);
-        (total, found.into_iter().map(|Found { actions, joint, .. }| Member { actions, prior: joint }).collect())
+        let mut of_numbers = vec![0.0; self.groups.number_weights.len().max(2) - 1];
+        for one in &all {
+            of_numbers[one.of_groups.iter().sum::<u32>().max(1) as usize - 1] += one.joint;
+        }
+        let (_, found) = found(&self.groups.list, &mut all, &sums, listed);
+        (of_numbers, found.into_iter().map(|Found { actions, joint, .. }| Member { actions, prior: joint }).collect())
     }
 }
 

@@ -31,13 +31,14 @@ pub(crate) struct CommandClass {
     pub(crate) sum: i64,
     /// How many replies of each class they should have; none where replies say nothing one by one.
     pub(crate) class_counts: Arc<[u32]>,
-    /// P(class) by the learned habits, without commands that recur.
+    /// P(class) by the learned habits, without commands that recur; and of its commands of each number of actions, from 1.
     pub(crate) prior: f64,
+    pub(crate) of_numbers: Vec<f64>,
     /// The share of all commands that are such ones because they recur by the model.
     pub(crate) recurring: f64,
     /// P(class) by habits that leave nearly everything open.
     pub(crate) broad: f64,
-    /// Those that matter.
+    /// Those that matter; none where no command matters by itself.
     pub(crate) members: Vec<Member>,
     /// How often actions occur in it.
     pub(crate) occurrences: Vec<Occurrence>,
@@ -85,10 +86,10 @@ impl CommandClasses {
         let mut evidence = ClassCounts { groups: &inference.groups, class_counts };
         let found = numbers(&inference.groups, &mut evidence, &[1.0], asked)?;
         let of_numbers: Vec<Arc<GroupSums>> = found.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
-        let (prior, members) = inference.members(&of_numbers, sum);
+        let (of_numbers, members) = inference.members(&of_numbers, sum);
         let own = |one: &&RecurringCommand| one.sum == sum && one.class_counts == class_counts;
         let recurring = inference.recurring.iter().filter(own);
-        let mut class = CommandClass::new(sum, class_counts.into(), prior, members, recurring, habits);
+        let mut class = CommandClass::new(sum, class_counts.into(), of_numbers, members, recurring, habits);
         class.id = self.next_id;
         self.next_id += 1;
         let members = class.members.len() + CLASS_MEMBERS;
@@ -141,18 +142,20 @@ impl CommandClass {
     pub(crate) fn new<'a>(
         sum: i64,
         class_counts: Arc<[u32]>,
-        prior: f64,
+        of_numbers: Vec<f64>,
         mut members: Vec<Member>,
-        recurring: impl IntoIterator<Item = &'a RecurringCommand>,
+        commands: impl IntoIterator<Item = &'a RecurringCommand>,
         habits: Option<&LearnedHabits>,
     ) -> Self {
+        let prior: f64 = of_numbers.iter().sum();
         let all: f64 = members.iter().map(|one| one.prior).sum();
         for one in &mut members {
             one.prior *= if all > 0.0 { prior / all } else { 0.0 };
         }
-        let mut class =
-            Self { id: 0, sum, class_counts, prior, recurring: 0.0, broad: 0.0, occurrences: Vec::new(), members };
-        class.broad = class.weight(|actions| habits.map_or(1.0, |habits| habits.broad_factor(actions)));
+        let (broad, recurring, occurrences) = (0.0, 0.0, Vec::new());
+        let mut class = Self { id: 0, sum, class_counts, prior, of_numbers, recurring, broad, members, occurrences };
+        class.broad =
+            habits.map_or(prior, |habits| class.weight(&habits.broad_shares, |actions| habits.broad_factor(actions)));
         let mut by_occurrence: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
         let mut count = |actions: &[(u32, u32)], prior: f64, recurring: f64| {
             for occurrence in actions {
@@ -162,7 +165,7 @@ impl CommandClass {
             }
         };
         class.members.iter().for_each(|one| count(&one.actions, one.prior, 0.0));
-        for one in recurring {
+        for one in commands {
             class.recurring += one.share;
             count(&one.actions, 0.0, one.share);
         }
@@ -176,10 +179,11 @@ impl CommandClass {
         class
     }
 
-    /// P(class) by habits that are factors on the learned ones. Where no member matters by itself, nothing tells their factor.
-    pub(crate) fn weight(&self, mut factor: impl FnMut(&[(u32, u32)]) -> f64) -> f64 {
+    /// P(class) by habits that are factors on the learned ones, and make numbers of actions so many times as frequent. Where no
+    /// member matters by itself, only their number is known.
+    pub(crate) fn weight(&self, of_numbers: &[f64], mut factor: impl FnMut(&[(u32, u32)]) -> f64) -> f64 {
         if self.members.is_empty() {
-            return self.prior;
+            return self.of_numbers.iter().zip(of_numbers).map(|(prior, times)| prior * times).sum();
         }
         self.members.iter().map(|one| one.prior * factor(&one.actions)).sum()
     }

@@ -372,16 +372,12 @@ impl SeenClasses {
     /// Forgets the half that was seen least.
     fn forget(&mut self) {
         let all = |seen: &SeenClass| seen.times[Memory::All as usize];
-        let mut times: Vec<f64> = self.classes.iter().map(all).collect();
-        times.sort_by(f64::total_cmp);
-        let (forgotten, least) = (times.len() / 2, times[times.len() / 2]);
-        // Of those that were seen as often, the first ones.
-        let mut equal = forgotten - times.partition_point(|own| *own < least);
-        self.classes.retain(|class| {
-            let is_forgotten = all(class) < least || (all(class) == least && equal > 0);
-            equal -= usize::from(is_forgotten && all(class) == least);
-            !is_forgotten
-        });
+        let mut order: Vec<usize> = (0..self.classes.len()).collect();
+        order.sort_by(|a, b| all(&self.classes[*a]).total_cmp(&all(&self.classes[*b])));
+        let mut is_kept = vec![true; order.len()];
+        order[..order.len() / 2].iter().for_each(|at| is_kept[*at] = false);
+        let mut is_kept = is_kept.into_iter();
+        self.classes.retain(|_| is_kept.next().unwrap_or(true));
         let kept = self.classes.iter().map(|seen| seen.times);
         self.all = kept.fold(Times::default(), |[all, latest], times| [all + times[0], latest + times[1]]);
     }

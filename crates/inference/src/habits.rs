@@ -121,8 +121,9 @@ pub struct LearnedHabits {
     pub(crate) broad_numbers: Vec<f64>,
     /// Commands by the learned prior.
     pub(crate) moments: NumberMoments,
-    /// Habits that leave nearly everything open.
+    /// Habits that leave nearly everything open, and how many times as frequent numbers of actions are by them.
     broad: HabitTable,
+    pub(crate) broad_shares: Vec<f64>,
 }
 
 impl LearnedHabits {
@@ -132,7 +133,9 @@ impl LearnedHabits {
         let moments = inference.number_moments(&rows, &vec![1.0; inference.actions()])?;
         let numbers = normalised(inference.number_shares(&moments.totals));
         let broad_numbers = broad_numbers(&numbers);
-        let mut learned = Self { rows, broad_numbers, numbers, moments, broad: HabitTable::even(&[]) };
+        let broad_shares = quotients(&broad_numbers, &numbers);
+        let broad = HabitTable::even(&[]);
+        let mut learned = Self { rows, numbers, broad_numbers, moments, broad, broad_shares };
         let broad = learned.broad_habits(inference)?;
         learned.broad = HabitTable::even(&[broad]);
         Some(learned)
@@ -158,12 +161,17 @@ impl LearnedHabits {
     /// Habits with these factors of actions, and these shares of numbers of actions.
     pub(crate) fn habits(&self, actions: Vec<f64>, numbers: &[f64], inference: &ReplyInference) -> Option<Habits> {
         let totals = inference.number_totals(&self.rows, &actions)?;
-        let quotient = |(wanted, learned): (&f64, &f64)| if *learned > 0.0 { wanted / learned } else { 0.0 };
-        let change = self.moments.totals.iter().zip(&totals).map(quotient);
-        let numbers = numbers.iter().zip(&self.numbers).map(quotient).zip(change);
+        let change = quotients(&self.moments.totals, &totals);
+        let numbers = quotients(numbers, &self.numbers).into_iter().zip(change);
         let numbers = numbers.map(|(wanted, change)| wanted * change).collect();
         Some(Habits { actions: actions.into(), numbers })
     }
+}
+
+/// What each number is as a multiple of another one; 0 where that is 0.
+pub(crate) fn quotients(numbers: &[f64], others: &[f64]) -> Vec<f64> {
+    let quotient = |(own, other): (&f64, &f64)| if *other > 0.0 { own / other } else { 0.0 };
+    numbers.iter().zip(others).map(quotient).collect()
 }
 
 fn broad_numbers(numbers: &[f64]) -> Vec<f64> {

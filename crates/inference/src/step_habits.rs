@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 use crate::best_actions::Member;
 use crate::command_class::CommandClass;
-use crate::habits::{HabitTable, Habits, LearnedHabits};
+use crate::habits::{HabitTable, Habits, LearnedHabits, quotients};
 use crate::inference::ReplyInference;
 use crate::number_moments::NumberMoments;
 use crate::symmetric::{Symmetric, dot};
@@ -21,6 +21,8 @@ pub(crate) struct StepHabits {
     /// What commands of each number of actions, from 1, weigh beside their learned prior, but for the factors of their
     /// actions.
     of_numbers: Vec<f64>,
+    /// How many times as frequent they are as by the learned habits.
+    shares: Vec<f64>,
     /// Habits that stand for the belief, each as probable.
     pub(crate) listed: Vec<Habits>,
     factors: HabitTable,
@@ -58,14 +60,13 @@ impl StepHabits {
     ) -> Self {
         let factors: Vec<f64> = mean.iter().map(|own| own.exp()).collect();
         let moments = inference.number_moments(&learned.rows, &factors).unwrap_or_else(|| before.clone());
-        let quotient = |own: f64, other: f64| if other > 0.0 { own / other } else { 0.0 };
-        let totals = learned.moments.totals.iter().zip(&moments.totals).map(|(all, own)| quotient(*all, *own));
-        let shares = numbers.iter().zip(&learned.numbers).map(|(own, learned)| quotient(*own, *learned));
-        let of_numbers = shares.zip(totals).map(|(share, total)| share * total).collect();
+        let totals = quotients(&learned.moments.totals, &moments.totals);
+        let shares = quotients(numbers, &learned.numbers);
+        let of_numbers = shares.iter().zip(totals).map(|(share, total)| share * total).collect();
         let habits = |point: Vec<f64>| learned.habits(point.into_iter().map(f64::exp).collect(), numbers, inference);
         let listed: Vec<Habits> = points(&mean, covariance).into_iter().filter_map(habits).collect();
         let factors = HabitTable::even(&listed);
-        Self { mean, moments, of_numbers, listed, factors, known: Mutex::default() }
+        Self { mean, moments, of_numbers, shares, listed, factors, known: Mutex::default() }
     }
 
     /// P(class).
@@ -73,7 +74,7 @@ impl StepHabits {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known.weights.entry(class.id).or_insert_with(|| {
             let mut room = Vec::new();
-            class.weight(|actions| self.factor(actions, &mut room))
+            class.weight(&self.shares, |actions| self.factor(actions, &mut room))
         })
     }
 
@@ -92,10 +93,30 @@ impl StepHabits {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = ClassMoments::none(self.mean.len(), self.of_numbers.len());
         for (class, weight) in classes {
-            let new = || ClassMoments::new(class, &self.mean, &self.of_numbers);
+            let new = || {
+                if class.members.is_empty() {
+                    self.moments_of_numbers(class)
+                } else {
+                    ClassMoments::new(class, &self.mean, &self.of_numbers)
+                }
+            };
             all.add(known.at_mean.entry(class.id).or_insert_with(new), *weight);
         }
         all
+    }
+
+    /// Of a class whose commands are known by their number of actions alone: those of all commands of so many.
+    fn moments_of_numbers(&self, class: &CommandClass) -> ClassMoments {
+        let size = self.mean.len();
+        let mut own = ClassMoments::none(size, self.of_numbers.len());
+        for (number, (prior, share)) in class.of_numbers.iter().zip(&self.shares).enumerate() {
+            let (weight, mean) = (prior * share, &self.moments.means[number]);
+            own.of_numbers[number] = weight;
+            own.counts[number * size..].iter_mut().zip(mean).for_each(|(own, mean)| *own = weight * mean);
+            own.squares.add(&self.moments.covariances[number], weight);
+            own.squares.add_square(mean, weight);
+        }
+        own
     }
 }
 
