@@ -90,6 +90,11 @@ impl ReplyInference {
         let greatest = actions.iter().map(|action| action.size).max()?.saturating_mul(devices.max_actions().into());
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
+        // A prior whose actions hardly vary within a command has no numbers for so many of them.
+        let totals = || list.iter().flat_map(|group| &group.sums).map(Pmf::total);
+        if !totals().chain(number_weights.iter().copied()).all(f64::is_finite) {
+            return None;
+        }
         let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
         let groups = Groups::new(list, per_command, devices, number_weights);
         let recurring = prior.recurring_within(&limits).map(|command| {

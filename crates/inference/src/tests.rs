@@ -151,6 +151,9 @@ fn without_an_inventory_large_sums_are_refused() {
 #[test]
 fn kinds_and_models_without_a_prior_are_left_to_others() {
     let mut model = home(0.05, 0.0, APART);
+    model.prior.as_mut().unwrap().concentration = 1e-6;
+    let of_any_devices = Model { inventory: None, ..model.clone() };
+    assert!(ReplyInference::new(&of_any_devices).is_none(), "weights are beyond numbers");
     model.prior = None;
     assert!(ReplyInference::new(&model).is_none());
 }
