@@ -168,12 +168,22 @@ impl Hypotheses {
             return;
         }
         let judgements = if self.habits.is_some() { judgements(command, belief) } else { BTreeMap::new() };
+        let sum = |states: &[StateBelief]| states.iter().map(|state| state.probability).sum::<f64>();
+        let before = belief.states.clone();
         for (at, state) in belief.states.iter_mut().enumerate() {
             let judged = judgements.get(&at);
             let learned = command.learned()[at];
             let [likelihood, of_others] = judged.map_or([learned; 2], |one| [one.likelihood, one.of_others]);
             state.probability *= (1.0 - ODD) * likelihood + odd;
             state.strange *= (1.0 - ODD) * of_others + odd;
+        }
+        if command.are_actions_unknown {
+            // States of one action are as probable beside the others as they were.
+            let (of_all_messages, of_actions) = belief.states.split_at_mut(self.of_all_messages);
+            let change = sum(of_all_messages) / sum(&before[..self.of_all_messages]);
+            for (state, before) in of_actions.iter_mut().zip(&before[self.of_all_messages..]) {
+                state.probability = before.probability * change;
+            }
         }
         let all: f64 = belief.states.iter().map(|state| state.probability + state.strange).sum();
         for state in &mut belief.states {

@@ -32,6 +32,8 @@ pub struct PossibleCommands {
     pub(crate) broad: Vec<f64>,
     /// The share of commands that do not recur.
     not_recurring: f64,
+    /// Whether the command says nothing of single actions.
+    pub(crate) are_actions_unknown: bool,
     pub(crate) in_states: Vec<PossibleInStates>,
 }
 
@@ -77,7 +79,13 @@ impl PossibleCommands {
     /// others have a share of all commands.
     pub(crate) fn new(by_habit: Vec<f64>, not_recurring: f64) -> Self {
         let (learned, broad) = (by_habit.clone(), by_habit.clone());
-        Self { by_habit, learned, broad, not_recurring, in_states: Vec::new() }
+        Self { by_habit, learned, broad, not_recurring, are_actions_unknown: false, in_states: Vec::new() }
+    }
+
+    /// The same where it is not known which actions explain the command: it speaks neither for nor against a longer one.
+    #[must_use]
+    pub fn of_unknown_actions(self) -> Self {
+        Self { are_actions_unknown: true, ..self }
     }
 
     /// P(size, replies) by the learned habits for each state, as a multiple of the unit.

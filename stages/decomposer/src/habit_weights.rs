@@ -1,6 +1,6 @@
 //! Candidates by other habits than those that the model was learned from.
 
-use sizeleak_frame::{Candidate, HabitFactors, RecurringClass, SharedList};
+use sizeleak_frame::{Candidate, HabitFactors, RecurringClass};
 use sizeleak_inference::HabitTable;
 
 use crate::candidate_list::FoundCandidates;
@@ -92,7 +92,7 @@ fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::Actions;
+    use sizeleak_frame::{Actions, SharedList};
 
     use super::*;
 

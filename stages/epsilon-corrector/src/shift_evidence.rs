@@ -130,15 +130,9 @@ impl ShiftEvidence {
         if !ln_unit.is_finite() {
             return Ok(None);
         }
-        if is_action_unknown {
-            // Which actions it may have is not known, so it speaks neither for nor against a longer one.
-            for (ln_learned, _) in ln_learned.iter_mut().zip(self.states.list()).filter(|(_, one)| one.action.is_some())
-            {
-                *ln_learned = ln_unit;
-            }
-        }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference).map(Some)
+        let possible = self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)?;
+        Ok(Some(if is_action_unknown { possible.of_unknown_actions() } else { possible }))
     }
 
     /// What explains the replies, if they are known, in some states, beside others with a likelihood. `None` where actions
