@@ -9,7 +9,7 @@ use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{InputSource, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::damaged;
+use super::failure::check_damage;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write_result;
@@ -54,13 +54,12 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let models = ModelSet::read(model)?;
     let source = if streams.is_empty() { InputSource::Captures } else { InputSource::Streams(streams) };
     let input = PipelineInput::new(source);
-    let mut notices = NoticeReport::default();
-    let adapted = AdaptationRun { input: &input, models }.adapt(&pipeline, &mut |notice| notices.add(notice));
-    notices.print(&adapted, |adapted| adapted.damage.as_ref());
+    let run = AdaptationRun { input: &input, models };
+    let adapted = NoticeReport::of(|notices| run.adapt(&pipeline, notices), |adapted| adapted.damage.as_ref());
     let Adaptation { models, changes, damage } = adapted?;
     write_result(&arguments.output, models.to_toml().as_bytes())?;
     for change in &changes {
         say("sizeleak", &change.to_string());
     }
-    damage.map_or(Ok(()), |damage| Err(damaged(&damage, "the model was adapted to everything before the damage")))
+    check_damage(damage.as_ref(), "the model was adapted to everything before the damage")
 }

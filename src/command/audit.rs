@@ -18,9 +18,8 @@ use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
 use sizeleak_survey::SurveyRun;
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
-use super::failure::damaged;
-use super::output_option::OutputOption;
-use super::report_format::ReportFormatOption;
+use super::failure::check_damage;
+use super::report_format::ReportOutput;
 use super::session::Session;
 use crate::command::notices::NoticeReport;
 use table::TunnelReport;
@@ -46,10 +45,7 @@ pub(crate) struct Arguments {
     background: BackgroundOptions,
 
     #[command(flatten)]
-    format: ReportFormatOption,
-
-    #[command(flatten)]
-    output: OutputOption,
+    output: ReportOutput,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,8 +60,8 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
-    let Arguments { audited, observer, background, format, output } = arguments;
-    let form = format.form(output, "sizeleak audit")?;
+    let Arguments { audited, observer, background, output } = arguments;
+    let form = output.form("sizeleak audit")?;
     if background.background.is_some() {
         session.check(&background.pipeline()?)?;
     }
@@ -73,9 +69,8 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     if let Some(tunnel) = observer.tunnel(&model) {
         let read = background.read(&tunnel, &model.scope)?;
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
-        output.write(&form.written(&report, None, || report.document())?)?;
-        let damage = read.and_then(|read| read.damage);
-        return damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)));
+        form.write(&report, None, || report.document())?;
+        return check_damage(read.and_then(|read| read.damage).as_ref(), COVERED);
     }
     let audit = Audit::new(&model, &audited.premises())?;
     let report = Report {
@@ -86,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
-    output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)
+    form.write(&report, None, || table::table(&audit, &model, &report.prior.sentence))
 }
 
 const COVERED: &str = "the background is that from before the damage";
@@ -125,15 +120,14 @@ impl BackgroundOptions {
     fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<ReadBackground>> {
         let Some((flows, capture)) = &self.background else { return Ok(None) };
         let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
-        let (mut notices, mut fault) = (NoticeReport::default(), None);
-        let input = PipelineInput::new(InputSource::Captures);
-        let damage = input.observe(&self.pipeline()?, &mut |notice| notices.add(notice), |frame| {
+        let (pipeline, mut fault) = (self.pipeline()?, None);
+        let mut add = |frame: Frame| {
             if fault.is_none() {
                 fault = reader.add(&frame).err();
             }
-        });
-        notices.print(&damage, Option::as_ref);
-        let damage = damage?;
+        };
+        let input = PipelineInput::new(InputSource::Captures);
+        let damage = NoticeReport::of(|notices| input.observe(&pipeline, notices, &mut add), Option::as_ref)?;
         let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&reader.observed, *flows));
         match (found, damage) {
             (Err(BackgroundError::NoFlow), Some(damage)) => Err(damage.into()),

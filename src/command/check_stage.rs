@@ -81,6 +81,6 @@ impl Arguments {
     fn print(&self, report: &ConformanceReport) -> Result<()> {
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
         let json = report.to_json(&command.join(" "), self.kind.name());
-        self.format.printed().print(&json, Some("checks"), || report.to_string().lines().flat_map(line).collect())
+        self.format.printed().write(&json, Some("checks"), || report.to_string().lines().flat_map(line).collect())
     }
 }

@@ -25,12 +25,12 @@ use sizeleak_text::{TimeRange, percent};
 
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
-use super::failure::{check_fit, damaged, usage};
+use super::failure::{check_damage, check_fit, usage};
 use super::help::{COMPARISON, CURVE, FOLDS, OUTPUT};
 use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
-use super::output_option::{OutputOption, write};
-use super::report_format::{ReportForm, ReportFormatOption};
+use super::output_option::write;
+use super::report_format::{ReportForm, ReportOutput};
 use super::session::Session;
 use crate::command::document::{figure, line, paragraph, spaced};
 use comparison::{ComparedPipelines, ComparisonFlags};
@@ -107,10 +107,7 @@ pub(crate) struct Arguments {
     comparison: ComparisonFlags,
 
     #[command(flatten)]
-    format: ReportFormatOption,
-
-    #[command(flatten)]
-    output: OutputOption,
+    output: ReportOutput,
 
     /// Write the outcome of every command to FILE, as CSV
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -135,14 +132,14 @@ struct Report<'a> {
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let input = &arguments.input;
-    let form = arguments.format.form(&arguments.output, "sizeleak evaluate")?;
+    let form = arguments.output.form("sizeleak evaluate")?;
     let variants = input.variants()?;
     if variants.len() > 1 {
         if let Some(option) = arguments.about_one_pipeline() {
             return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
         let compared = ComparedPipelines { input, variants: &variants, flags: &arguments.comparison };
-        return compared.compare(form, &arguments.output, session);
+        return compared.compare(form, session);
     }
     let named = input.captures.traffic.pipeline()?;
     let standard = PipelineVariant::Options(Vec::new());
@@ -167,14 +164,12 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
     let what_if = policy.map(|policy| WhatIf::new(&evaluator, &policy, &pipeline, prior_bits)).transpose()?;
-    arguments.print(&Evaluation::new(&run, prior_bits), None, what_if.as_ref(), form)?;
+    print(&Evaluation::new(&run, prior_bits), None, what_if.as_ref(), form)?;
     let error = run.damage.as_ref().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
     notices.print_behind_answer(arguments.doubts(&models, &run, &pipeline)?, others.collect(), &error);
-    if let Some(damage) = &run.damage {
-        return Err(damaged(damage, COVERED));
-    }
+    check_damage(run.damage.as_ref(), COVERED)?;
     check_fit(fit)
 }
 
@@ -215,24 +210,6 @@ impl Arguments {
         Ok(seen.into_iter().chain(order_remark(&order, &format!("{:.3}", order.p_value))).collect())
     }
 
-    /// Prints the figures, of parts of the labels if there are any.
-    fn print(
-        &self,
-        evaluation: &Evaluation,
-        folds: Option<&[Fold]>,
-        what_if: Option<&WhatIf>,
-        form: ReportForm,
-    ) -> Result<()> {
-        let document = || {
-            let folds = folds.map_or_else(Document::new, folds_table);
-            let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
-            spaced([table::conclusion(evaluation), folds, table::table(evaluation), padded])
-        };
-        let report = Report { evaluation, folds, what_if };
-        let written = form.written(&report, None, document)?;
-        self.output.write(&written)
-    }
-
     fn write_details(&self, run: &JudgedRun) -> Result<()> {
         let Some(path) = &self.details else { return Ok(()) };
         let name = || path.display().to_string();
@@ -244,7 +221,7 @@ impl Arguments {
 
 impl Arguments {
     /// Learns from some labels and tests on others; remarks on the model of all labels are printed.
-    fn learn_and_test(&self, pipeline: &Pipeline, form: ReportForm) -> Result<()> {
+    fn learn_and_test(&self, pipeline: &Pipeline, form: ReportForm<'_>) -> Result<()> {
         let captures = &self.input.captures;
         let traffic = match self.folds {
             Some(FoldCount::Captures) => captures.input_by_capture(pipeline)?,
@@ -254,9 +231,8 @@ impl Arguments {
         let labels = captures.read_labels(&traffic, pipeline)?.within(settings.inventory.as_ref())?;
         let tolerance = labels.tolerance(captures.tolerance);
         let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
-        let mut notices = NoticeReport::default();
-        let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
-        notices.print(&outcome, |outcome| outcome.damage.as_ref());
+        let finding = pipeline.before("epsilon-corrector");
+        let outcome = NoticeReport::of(|notices| learning.learn(&finding, notices), |outcome| outcome.damage.as_ref());
         let mut outcome = outcome?;
         let damage = outcome.damage.take();
         report_remarks(&outcome.learned);
@@ -265,11 +241,11 @@ impl Arguments {
                 let folds = count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.fold_order)?;
                 let FoldedEvaluation { evaluation, folds } =
                     FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
-                self.print(&evaluation, Some(&folds), None, form)?;
+                print(&evaluation, Some(&folds), None, form)?;
             }
             None => self.print_curve(&learning, pipeline, outcome, form)?,
         }
-        damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)))
+        check_damage(damage.as_ref(), COVERED)
     }
 
     fn print_curve(
@@ -277,7 +253,7 @@ impl Arguments {
         learning: &LearningRun<'_>,
         pipeline: &Pipeline,
         outcome: LearningOutcome,
-        form: ReportForm,
+        form: ReportForm<'_>,
     ) -> Result<()> {
         let captures = &self.input.captures;
         let input = captures.input_from(InputSource::Captures)?.within(TimeRange::default());
@@ -291,8 +267,23 @@ impl Arguments {
         let test = self.test_labels.as_deref().map(test).transpose()?;
         let counts = self.curve.as_ref().unwrap_or(&LabelCounts::Growing);
         let curve = LearningCurve::measure(learning, pipeline, outcome, test, counts)?;
-        self.output.write(&form.written(&curve, Some("points"), || table::curve_table(&curve))?)
+        form.write(&curve, Some("points"), || table::curve_table(&curve))
     }
+}
+
+/// Prints the figures, of parts of the labels if there are any.
+fn print(
+    evaluation: &Evaluation,
+    folds: Option<&[Fold]>,
+    what_if: Option<&WhatIf>,
+    form: ReportForm<'_>,
+) -> Result<()> {
+    let document = || {
+        let folds = folds.map_or_else(Document::new, folds_table);
+        let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
+        spaced([table::conclusion(evaluation), folds, table::table(evaluation), padded])
+    };
+    form.write(&Report { evaluation, folds, what_if }, None, document)
 }
 
 /// Prints what is said of the model of all labels.

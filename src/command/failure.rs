@@ -52,6 +52,11 @@ pub(super) fn damaged(damage: &RunError, covered: &str) -> anyhow::Error {
     with_code(damage.exit_code(), anyhow!("{damage}; {covered}"))
 }
 
+/// Fails where a result that was written is damaged.
+pub(super) fn check_damage(damage: Option<&RunError>, covered: &str) -> Result<()> {
+    damage.map_or(Ok(()), |damage| Err(damaged(damage, covered)))
+}
+
 /// Ends the program with this code where the reason is said already.
 pub(super) fn silent(code: u8) -> anyhow::Error {
     with_code(code, anyhow!(""))

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use sizeleak_frame::Notice;
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::{FoundSizes, LearningError, LearningOutcome, LearningRun, LearningSettings, UnlabelledRun};
 use sizeleak_model::{FitMethod, Inventory, ModelSet};
@@ -14,7 +15,7 @@ use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::{self, show};
 
 use super::document::{as_text, stderr_columns};
-use super::failure::{damaged, usage};
+use super::failure::{check_damage, damaged, usage};
 use super::help::OUTPUT;
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
@@ -78,9 +79,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     }
     let labels = labels.as_ref().map(|labels| (labels, labels.tolerance(captures.tolerance)));
 
-    let mut notices = NoticeReport::default();
-    let lesson = settings.learn(labels, &mut notices);
-    notices.print(&lesson, |lesson| lesson.outcome.damage.as_ref());
+    let lesson = NoticeReport::of(|notices| settings.learn(labels, notices), |lesson| lesson.outcome.damage.as_ref());
     let Lesson { outcome, found, tolerance } = lesson?;
     let LearningOutcome { learned, commands, labels, damage, .. } = outcome;
     if let Some(path) = &arguments.suggest {
@@ -99,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     write_result(&arguments.output, models.to_toml().as_bytes())?;
     let summary = summary::summary(&learned, found.as_ref(), log::is_verbose());
     show(as_text(&summary, stderr_columns()).trim_end());
-    damage.map_or(Ok(()), |damage| Err(damaged(&damage, "the model was learned from everything before the damage")))
+    check_damage(damage.as_ref(), "the model was learned from everything before the damage")
 }
 
 impl Arguments {
@@ -155,7 +154,7 @@ impl LessonSettings<'_> {
     fn learn(
         &self,
         labels: Option<(&LabelFile, Tolerance)>,
-        notices: &mut NoticeReport,
+        notices: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<Lesson, LearningError> {
         let Some((labels, tolerance)) = labels else {
             let found = self.find(None, notices)?;
@@ -165,7 +164,7 @@ impl LessonSettings<'_> {
             };
         };
         let run = self.run(labels, tolerance);
-        let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |notice| notices.add(notice))?;
+        let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), notices)?;
         if !self.needs_more(&outcome) {
             return Ok(Lesson { outcome, found: None, tolerance });
         }
@@ -199,10 +198,10 @@ impl LessonSettings<'_> {
     fn find(
         &self,
         labels: Option<(&LabelFile, Tolerance)>,
-        notices: &mut NoticeReport,
+        notices: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<FoundSizes, LearningError> {
         let run = UnlabelledRun { input: self.input, labels, cipher: self.learning.cipher.clone() };
-        run.find(self.pipeline, &mut |notice| notices.add(notice))
+        run.find(self.pipeline, notices)
     }
 
     fn learn_found(&self, found: FoundSizes) -> Result<Lesson, LearningError> {

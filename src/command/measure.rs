@@ -17,11 +17,10 @@ use sizeleak_text::escaped;
 
 use super::audited_model::AuditedModel;
 use super::evaluation_input::COVERED;
-use super::failure::damaged;
+use super::failure::check_damage;
 use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
-use super::output_option::OutputOption;
-use super::report_format::ReportFormatOption;
+use super::report_format::ReportOutput;
 use super::session::Session;
 use crate::command::document::{Document, figure, paragraph, spaced};
 use model_check::{ModelCheck, ModelFigure};
@@ -55,23 +54,19 @@ pub(crate) struct Arguments {
     seed: u64,
 
     #[command(flatten)]
-    format: ReportFormatOption,
-
-    #[command(flatten)]
-    output: OutputOption,
+    output: ReportOutput,
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
-    let Arguments { captures, audited, seed, format, output } = arguments;
-    let form = format.form(output, "sizeleak measure")?;
+    let Arguments { captures, audited, seed, output } = arguments;
+    let form = output.form("sizeleak measure")?;
     let pipeline = audited.pipeline(captures)?;
     session.check(&pipeline)?;
     let model = audited.path().map(|_| audited.model()).transpose()?;
     let Measured { commands, audit, .. } = Measured::new(captures, audited, pipeline, model.as_ref(), *seed)?;
     commands.remarks.iter().for_each(|remark| say("note", remark));
-    output.write(&form.written(&audit, None, || table(&audit))?)?;
-    // The figures cover what is before the damage.
-    commands.damage.as_ref().map_or(Ok(()), |damage| Err(damaged(damage, COVERED)))
+    form.write(&audit, None, || table(&audit))?;
+    check_damage(commands.damage.as_ref(), COVERED)
 }
 
 /// Labelled captures, the commands that were found for their labels, and what these show.
@@ -98,11 +93,11 @@ impl Measured {
         let traffic = captures.input(&pipeline)?;
         let labels = captures.read_labels(&traffic, &pipeline)?;
         let tolerance = labels.tolerance(captures.tolerance);
-        let mut notices = NoticeReport::default();
         let finding = pipeline.before(CORRECTOR);
-        let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |notice| notices.add(notice));
-        notices.print(&found, |found| found.damage.as_ref());
-        let commands = found?;
+        let commands = NoticeReport::of(
+            |notices| LabelledCommands::find(&traffic, &finding, &labels, tolerance, notices),
+            |found| found.damage.as_ref(),
+        )?;
         let check = model.map(|model| ModelCheck::of(captures, &pipeline, model, &audited.premises(), &commands));
         let audit = MeasuredAudit::new(&commands, inventory.as_ref(), check.transpose()?, seed);
         Ok(Self { pipeline, traffic, labels, tolerance, inventory, commands, audit })

@@ -36,6 +36,17 @@ impl NoticeReport {
         self.counted.add(notice);
     }
 
+    /// What `run` makes, whose notices are printed behind it. `damage` is what the result is damaged by, if it is.
+    pub(super) fn of<T, E: Display>(
+        run: impl FnOnce(&mut (dyn FnMut(&Notice) + Send)) -> Result<T, E>,
+        damage: impl Fn(&T) -> Option<&RunError>,
+    ) -> Result<T, E> {
+        let mut notices = Self::default();
+        let result = run(&mut |notice| notices.add(notice));
+        notices.print(&result, damage);
+        result
+    }
+
     /// Prints a line for each capture that was skipped or is damaged, and the counted notices, except those whose detail
     /// the error or the damage of the run repeats.
     pub(super) fn print<T, E: Display>(&self, run: &Result<T, E>, damage: impl Fn(&T) -> Option<&RunError>) {

@@ -24,6 +24,8 @@ pub(super) struct OutputOption {
 }
 
 impl OutputOption {
+    pub(super) const STDOUT: Self = Self { output: None };
+
     pub(super) fn path(&self) -> Option<&Path> {
         self.output.as_deref()
     }

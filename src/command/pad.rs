@@ -21,8 +21,7 @@ use super::audited_model::{AuditedModel, ObserverOption};
 use super::document::spaced;
 use super::failure::usage;
 use super::help::PADDING;
-use super::output_option::OutputOption;
-use super::report_format::ReportFormatOption;
+use super::report_format::ReportOutput;
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
 
@@ -59,10 +58,7 @@ pub(crate) struct Arguments {
     guard: GuardOptions,
 
     #[command(flatten)]
-    format: ReportFormatOption,
-
-    #[command(flatten)]
-    output: OutputOption,
+    output: ReportOutput,
 }
 
 #[derive(Debug)]
@@ -80,7 +76,7 @@ enum Question {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.table.check_names()?;
-    arguments.output.write(&arguments.report()?)
+    arguments.report()
 }
 
 impl Arguments {
@@ -100,10 +96,10 @@ impl Arguments {
         })
     }
 
-    /// The report; tables are written to their files.
-    fn report(&self) -> Result<Vec<u8>> {
+    /// Writes the report, and tables to their files.
+    fn report(&self) -> Result<()> {
         let question = self.question()?;
-        let form = self.format.form(&self.output, "sizeleak pad")?;
+        let form = self.output.form("sizeleak pad")?;
         let model = self.audited.fit_model()?;
         check_sizes(&model)?;
         let space = CommandSpace::new(&model, &self.audited.premises())?;
@@ -125,17 +121,17 @@ impl Arguments {
                 #[cfg(not(feature = "simulator"))]
                 let found = None;
                 let report = PolicyReport::new(&home, &policy, &prior, found);
-                form.written(&report, None, || spaced(report.parts()))
+                form.write(&report, None, || spaced(report.parts()))
             }
             Question::Countermeasures(named) => {
                 let traffic = self.traffic(&space, &model)?;
                 let report = CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?;
-                form.written(&report, None, || spaced(report.parts()))
+                form.write(&report, None, || spaced(report.parts()))
             }
             Question::Comparison(policy) => {
                 let traffic = self.traffic(&space, &model)?;
                 let report = Comparison::new(&self.judged(&traffic, &prior), &policy);
-                form.written(&report, Some("countermeasures"), || spaced(report.parts()))
+                form.write(&report, Some("countermeasures"), || spaced(report.parts()))
             }
             Question::Curve => {
                 #[cfg(feature = "simulator")]
@@ -146,7 +142,7 @@ impl Arguments {
                 let found = |_: &_| Ok(None);
                 let home = home()?;
                 let report = Curve::new(&home, &prior, found)?;
-                form.written(&report, Some("points"), || report.document())
+                form.write(&report, Some("points"), || report.document())
             }
             Question::Table(demand) => {
                 let home = home()?;
@@ -159,7 +155,7 @@ impl Arguments {
                 let request = Request { goal: demand.goal(&home), objective, rules: self.table.rules() };
                 let best = Best::new(&home, &request, &prior, with_replies)?;
                 self.table.write(&best)?;
-                form.written(&best, None, || spaced(best.parts()))
+                form.write(&best, None, || spaced(best.parts()))
             }
         }
     }

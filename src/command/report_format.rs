@@ -8,7 +8,7 @@ use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::document::{COLUMNS, Document, as_markdown, as_text, stdout_columns};
 use super::help::OUTPUT;
-use super::output_option::{OutputOption, print};
+use super::output_option::OutputOption;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportFormatOption {
@@ -32,38 +32,53 @@ pub(super) enum ReportFormat {
     Markdown,
 }
 
+impl ReportFormatOption {
+    pub(super) fn printed(&self) -> ReportForm<'static> {
+        let (format, output) = (self.format.unwrap_or_default(), &OutputOption::STDOUT);
+        ReportForm { format, columns: stdout_columns(), output }
+    }
+}
+
+/// Where a report goes, and in which format.
+#[derive(Debug, Args)]
+pub(super) struct ReportOutput {
+    #[command(flatten)]
+    format: ReportFormatOption,
+
+    #[command(flatten)]
+    output: OutputOption,
+}
+
+impl ReportOutput {
+    /// The form of what `command` writes: as named, or by the name of its file. Asked for before anything is computed.
+    pub(super) fn form(&self, command: &str) -> Result<ReportForm<'_>> {
+        let Self { format, output } = self;
+        let format = output.form(format.format, ReportFormat::value_variants(), command)?.unwrap_or_default();
+        Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() }, output })
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReportForm {
+pub(super) struct ReportForm<'a> {
     format: ReportFormat,
     columns: usize,
+    pub(super) output: &'a OutputOption,
 }
 
-impl ReportFormatOption {
-    /// The form of what goes to an output: as named, or by the name of its file.
-    pub(super) fn form(&self, output: &OutputOption, command: &str) -> Result<ReportForm> {
-        let format = output.form(self.format, ReportFormat::value_variants(), command)?.unwrap_or_default();
-        Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() } })
-    }
-
-    pub(super) fn printed(&self) -> ReportForm {
-        ReportForm { format: self.format.unwrap_or_default(), columns: stdout_columns() }
-    }
-}
-
-impl ReportForm {
+impl ReportForm<'_> {
     pub(super) fn is_csv(self) -> bool {
         self.format == ReportFormat::Csv
     }
 
-    /// A report in this form, with text from outside escaped. `rows` is the key of the list that is the answer, whose
-    /// entries are the rows of CSV; `document` is what people read.
-    pub(super) fn written(
+    /// Writes a report in this form, with text from outside escaped. `rows` is the key of the list that is the answer,
+    /// whose entries are the rows of CSV; `document` is what people read.
+    pub(super) fn write(
         self,
         report: &impl Serialize,
         rows: Option<&str>,
         document: impl FnOnce() -> Document,
-    ) -> Result<Vec<u8>> {
-        Ok(match self.format {
+    ) -> Result<()> {
+        self.output.write(&match self.format {
             ReportFormat::Text => escaped_lines(&as_text(&document(), self.columns)).into_owned().into_bytes(),
             ReportFormat::Markdown => escaped_lines(&as_markdown(&document())).into_owned().into_bytes(),
             ReportFormat::Json => {
@@ -71,15 +86,6 @@ impl ReportForm {
             }
             ReportFormat::Csv => csv_of(&serde_json::to_value(report)?, rows)?,
         })
-    }
-
-    pub(super) fn print(
-        self,
-        report: &impl Serialize,
-        rows: Option<&str>,
-        document: impl FnOnce() -> Document,
-    ) -> Result<()> {
-        print(&self.written(report, rows, document)?)
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         let is_due = is_named || table::may_be_gateway(address);
         is_due.then(|| next_steps(address, &captures))
     };
-    arguments.format.printed().print(&report, Some("addresses"), || table::table(&report, &times, next))?;
+    arguments.format.printed().write(&report, Some("addresses"), || table::table(&report, &times, next))?;
     match coverage {
         Coverage::Whole => Ok(()),
         Coverage::UntilDamage(damage) => Err(damaged(&damage, "the survey covers everything before the damage")),

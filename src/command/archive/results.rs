@@ -165,7 +165,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let manifest = Manifest::read(&arguments.out)?;
-    arguments.format.printed().print(&as_json(&manifest)?, Some("points"), || table(&manifest))
+    arguments.format.printed().write(&as_json(&manifest)?, Some("points"), || table(&manifest))
 }
 
 fn table(manifest: &Manifest) -> Document {

@@ -15,9 +15,8 @@ use sizeleak_text::{escaped, percent};
 
 use crate::command::document::{Document, line, numbers, paragraph, spaced};
 use crate::command::evaluation_input::{COVERED, EvaluationInput, PipelineVariant};
-use crate::command::failure::{damaged, usage};
+use crate::command::failure::{check_damage, usage};
 use crate::command::notices::NoticeReport;
-use crate::command::output_option::OutputOption;
 use crate::command::report_format::ReportForm;
 use crate::command::session::Session;
 
@@ -52,7 +51,7 @@ pub(super) struct ComparedPipelines<'a> {
 }
 
 impl ComparedPipelines<'_> {
-    pub(super) fn compare(&self, form: ReportForm, output: &OutputOption, session: &mut Session) -> Result<()> {
+    pub(super) fn compare(&self, form: ReportForm<'_>, session: &mut Session) -> Result<()> {
         let ComparisonFlags { confidence, seed, samples } = *self.flags;
         if f64::from(samples) * confidence.tail() < MIN_BEYOND {
             let fewest = (MIN_BEYOND / confidence.tail()).ceil();
@@ -70,14 +69,14 @@ impl ComparedPipelines<'_> {
             first_damage = first_damage.or(damage);
         }
         let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
-        let mut written = Vec::new();
         if form.is_csv() {
+            let mut written = Vec::new();
             comparison.write_csv(&mut written)?;
+            form.output.write(&written)?;
         } else {
-            written = form.written(&comparison, None, || table(&comparison))?;
+            form.write(&comparison, None, || table(&comparison))?;
         }
-        output.write(&written)?;
-        first_damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)))
+        check_damage(first_damage.as_ref(), COVERED)
     }
 
     /// Checks that the figures replace no file that a pipeline reads. Returns the first pipeline.
