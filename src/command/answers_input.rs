@@ -25,14 +25,10 @@ pub(super) struct AnswersInput {
     /// Of a folder, all files in it by their names: `.parquet`, `.ndjson`, `.frames`, and the last compressed. `-` is
     /// stdin.
     #[arg(value_name = "ANSWERS", required = true, help_heading = INPUT)]
-    answers: Vec<PathBuf>,
+    pub(super) answers: Vec<PathBuf>,
 }
 
 impl AnswersInput {
-    pub(super) fn of(answers: Vec<PathBuf>) -> Self {
-        Self { answers }
-    }
-
     /// Reads the answers of a time, file by file; `file_ends` is called behind each. Says how many there are.
     ///
     /// # Errors

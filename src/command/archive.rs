@@ -149,12 +149,10 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
         print_document(&plan_table(&run.plan()?))?;
         return Ok(());
     }
-    let when_locked = if arguments.wait { WhenLocked::Wait } else { WhenLocked::Refuse };
     if arguments.choice.watch {
-        let (every, progress) = (arguments.choice.every, &arguments.progress);
-        return watch_archive(&WatchedArchive { run: &run, every, progress, screen: &session.screen }, when_locked);
+        return arguments.watch(&run, &session.screen);
     }
-    let results = when_locked.attempt(&run.interrupt, || {
+    let results = arguments.attempt(&run.interrupt, || {
         let progress = Progress::new();
         let _bar = arguments.progress.begin_alone(&progress, &session.screen);
         run.run(&progress)
@@ -171,7 +169,7 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
     let failures = results.failures();
     results::name(&failures);
     if results.is_stopped() {
-        return Err(results::stopped());
+        return Err(stopped());
     }
     results::check(&failures, &results.manifest, &run.out)
 }
@@ -264,23 +262,16 @@ fn in_bytes(bytes: u64) -> String {
 /// How often a call that waits looks whether the other one has ended.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhenLocked {
-    Refuse,
-    Wait,
-    WaitQuietly,
-}
-
-impl WhenLocked {
-    /// Does what needs the folder of results, again and again until no other call is writing to it.
-    fn attempt<T>(mut self, interrupt: &Interrupt, mut attempt: impl FnMut() -> Result<T, ArchiveError>) -> Result<T> {
+impl Arguments {
+    /// Does what needs the folder of results; with `--wait`, again and again until no other call is writing to it.
+    fn attempt<T>(&self, interrupt: &Interrupt, mut attempt: impl FnMut() -> Result<T, ArchiveError>) -> Result<T> {
+        let mut is_said = false;
         loop {
             match attempt() {
-                Err(ArchiveError::Locked(out)) if self != Self::Refuse => {
-                    if self == Self::Wait {
+                Err(ArchiveError::Locked(out)) if self.wait => {
+                    if !std::mem::replace(&mut is_said, true) {
                         let out = out.display();
                         say("sizeleak", &format!("waits for another `sizeleak archive`, which is writing to {out}"));
-                        self = Self::WaitQuietly;
                     }
                     if interrupt.wait(BETWEEN_ATTEMPTS) {
                         return Err(stopped());
@@ -290,77 +281,60 @@ impl WhenLocked {
             }
         }
     }
-}
 
-struct WatchedArchive<'a> {
-    run: &'a ArchiveRun,
-    every: Duration,
-    progress: &'a ProgressFlags,
-    screen: &'a Screen,
-}
-
-/// Which round it is: what is there at first is no news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Round {
-    First,
-    Later,
-}
-
-fn watch_archive(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Result<()> {
-    let (run, every) = (archive.run, archive.every);
-    let mut watch = when_locked.attempt(&run.interrupt, || ArchiveWatch::begin(run))?;
-    let mut last = RunResults::default();
-    // Of a round as a whole: a folder may come back, a disk may get room.
-    let mut fault: Option<String> = None;
-    let mut which = Round::First;
-    loop {
-        match archive.round(&mut watch) {
-            Ok(round) => {
-                if let Some(round) = round {
-                    report_round(&round, which);
-                    last = round.results;
+    fn watch(&self, run: &ArchiveRun, screen: &Screen) -> Result<()> {
+        let every = self.choice.every;
+        let mut watch = self.attempt(&run.interrupt, || ArchiveWatch::begin(run))?;
+        // One look, and what it leads to; `None` if nothing has changed.
+        let mut look = || -> Result<Option<RoundResults>, ArchiveError> {
+            let Some(round) = watch.look()? else { return Ok(None) };
+            let progress = Progress::new();
+            let _bar = self.progress.begin_alone(&progress, screen);
+            watch.process(round, &progress).map(Some)
+        };
+        let mut last = RunResults::default();
+        // Of a round as a whole: a folder may come back, a disk may get room.
+        let mut fault: Option<String> = None;
+        let mut is_first = true;
+        loop {
+            match look() {
+                Ok(round) => {
+                    if let Some(round) = round {
+                        report_round(&round, is_first);
+                        last = round.results;
+                    }
+                    fault = None;
                 }
-                fault = None;
-            }
-            Err(error) if which == Round::First => return Err(error.into()),
-            Err(error) => {
-                let again = fault.replace(error.to_string());
-                if again != fault {
-                    complain("archive", &format!("{error}; tried again every {every:?}"));
+                Err(error) if is_first => return Err(error.into()),
+                Err(error) => {
+                    let again = fault.replace(error.to_string());
+                    if again != fault {
+                        complain("archive", &format!("{error}; tried again every {every:?}"));
+                    }
                 }
             }
+            if is_first && !run.interrupt.is_set() {
+                say("sizeleak", &format!("looks for new captures every {every:?}, until it is stopped"));
+            }
+            is_first = false;
+            if run.interrupt.wait(every) {
+                break;
+            }
         }
-        if which == Round::First && !run.interrupt.is_set() {
-            say("sizeleak", &format!("looks for new captures every {every:?}, until it is stopped"));
-        }
-        which = Round::Later;
-        if run.interrupt.wait(every) {
-            break;
-        }
-    }
-    fault.map_or(Ok(()), |fault| Err(anyhow::anyhow!(fault)))?;
-    results::check(&last.failures(), &last.manifest, &run.out)?;
-    Err(results::stopped())
-}
-
-impl WatchedArchive<'_> {
-    /// One look, and what it leads to; `None` if nothing has changed.
-    fn round(&self, watch: &mut ArchiveWatch<'_>) -> Result<Option<RoundResults>, ArchiveError> {
-        let Some(round) = watch.look()? else { return Ok(None) };
-        let progress = Progress::new();
-        let _bar = self.progress.begin_alone(&progress, self.screen);
-        watch.process(round, &progress).map(Some)
+        fault.map_or(Ok(()), |fault| Err(anyhow::anyhow!(fault)))?;
+        results::check(&last.failures(), &last.manifest, &run.out)?;
+        Err(stopped())
     }
 }
 
-/// Says what a round has changed, if it has changed something.
-fn report_round(round: &RoundResults, which: Round) {
+/// Says what a round has changed, if it has changed something. What is there at first is no news.
+fn report_round(round: &RoundResults, is_first: bool) {
     let changed = match round.changed_files {
-        _ if which == Round::First => String::new(),
+        _ if is_first => String::new(),
         1 => "1 file changed; ".to_owned(),
         files => format!("{files} files changed; "),
     };
-    if which == Round::First || round.changed_files > 0 {
+    if is_first || round.changed_files > 0 {
         let manifest = &round.results.manifest;
         say("sizeleak", &format!("{changed}{}", results::counts(manifest)));
         if let Some(silence) = results::silence(manifest) {

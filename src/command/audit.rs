@@ -68,9 +68,9 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let model = audited.fit_model()?;
     if let Some(tunnel) = observer.tunnel(&model) {
         let read = background.read(&tunnel, &model.scope)?;
-        let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
+        let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|(background, _)| background))?;
         form.write(&report, None, || report.document())?;
-        return check_damage(read.and_then(|read| read.damage).as_ref(), COVERED);
+        return check_damage(read.and_then(|(_, damage)| damage).as_ref(), COVERED);
     }
     let audit = Audit::new(&model, &audited.premises())?;
     let report = Report {
@@ -101,11 +101,6 @@ fn background(text: &str) -> Result<(u32, PathBuf), String> {
         .ok_or_else(|| "write it like 5:home.pcap, with at most 64 flows".to_owned())
 }
 
-struct ReadBackground {
-    background: Background,
-    damage: Option<RunError>,
-}
-
 impl BackgroundOptions {
     fn pipeline(&self) -> Result<Pipeline> {
         let run = SurveyRun {
@@ -116,8 +111,8 @@ impl BackgroundOptions {
         Ok(run.pipeline()?.until("flow-filter")?)
     }
 
-    /// The flows that are asked for, through a tunnel of a gateway that `scope` names.
-    fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<ReadBackground>> {
+    /// The flows that are asked for, through a tunnel of a gateway that `scope` names, and the damage of their capture.
+    fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<(Background, Option<RunError>)>> {
         let Some((flows, capture)) = &self.background else { return Ok(None) };
         let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
         let (pipeline, mut fault) = (self.pipeline()?, None);
@@ -131,10 +126,7 @@ impl BackgroundOptions {
         let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&reader.observed, *flows));
         match (found, damage) {
             (Err(BackgroundError::NoFlow), Some(damage)) => Err(damage.into()),
-            (found, damage) => {
-                let background = found.with_context(|| capture.display().to_string())?;
-                Ok(Some(ReadBackground { background, damage }))
-            }
+            (found, damage) => Ok(Some((found.with_context(|| capture.display().to_string())?, damage))),
         }
     }
 }

@@ -74,12 +74,6 @@ pub(super) struct LabelledCaptures {
     are_choices_said: Cell<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadOrder {
-    Together,
-    OneByOne,
-}
-
 fn name_rule(text: &str) -> Result<NameRule, String> {
     if text.is_empty() { Ok(NameRule::default()) } else { text.parse() }
 }
@@ -133,31 +127,28 @@ impl LabelledCaptures {
     }
 
     pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
-        self.input_from(self.source(ReadOrder::Together, pipeline))
+        if self.labels_from_names.is_some() || !self.traffic.streams().is_empty() {
+            return self.input_by_capture(pipeline);
+        }
+        self.input_from(InputSource::Captures)
     }
 
+    /// The same with captures that are read one by one.
     pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
-        self.input_from(self.source(ReadOrder::OneByOne, pipeline))
-    }
-
-    pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput> {
-        let overlap = if self.labels_from_names.is_some() { Overlap::Shifted } else { Overlap::Refused };
-        Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
-    }
-
-    fn source(&self, order: ReadOrder, pipeline: &Pipeline) -> InputSource {
         let streams = self.traffic.streams();
         if !streams.is_empty() {
-            return InputSource::Streams(streams);
-        }
-        if order == ReadOrder::Together && self.labels_from_names.is_none() {
-            return InputSource::Captures;
+            return self.input_from(InputSource::Streams(streams));
         }
         let SingleCaptures { captures, skipped } = TrafficInput::single_captures(pipeline);
         if skipped > 0 {
             say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
         }
-        InputSource::CaptureByCapture(captures)
+        self.input_from(InputSource::CaptureByCapture(captures))
+    }
+
+    pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput> {
+        let overlap = if self.labels_from_names.is_some() { Overlap::Shifted } else { Overlap::Refused };
+        Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
     }
 
     pub(super) fn pipeline(&self, file: Option<&Path>, models: &[PathBuf], options: &[String]) -> Result<Pipeline> {

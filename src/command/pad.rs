@@ -8,11 +8,12 @@ mod guarded;
 pub(super) mod judged;
 
 use anyhow::Result;
-use best::{Best, Demand, Request, TableOptions};
+use best::{Best, TableOptions};
 use clap::Args;
 use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport, JudgedHome};
 use judged::{Curve, NamedWithReplies, PolicyReport};
-use sizeleak_audit::padding::{Countermeasures, HomeTraffic, PaddedHome, PaddingPolicy};
+use sizeleak_audit::padding::{HomeTraffic, PaddedHome, PaddingPolicy};
+use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::{Basis, LearnedPadding, Model};
@@ -61,44 +62,16 @@ pub(crate) struct Arguments {
     output: ReportOutput,
 }
 
-#[derive(Debug)]
-enum Question {
-    /// What a policy gives away and costs.
-    Policy(PaddingPolicy),
-    /// The same of what else is done, beside padding or without.
-    Countermeasures(Countermeasures),
-    /// All countermeasures on top of a policy.
-    Comparison(PaddingPolicy),
-    Table(Demand),
-    /// What all policies give away and cost.
-    Curve,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.table.check_names()?;
     arguments.report()
 }
 
 impl Arguments {
-    fn question(&self) -> Result<Question> {
-        let policy = self.countermeasures.policy()?;
-        if let Some(demand) = self.table.demand() {
-            return Ok(Question::Table(demand));
-        }
-        let given = policy.clone().unwrap_or(PaddingPolicy::None);
-        if self.countermeasures.countermeasures {
-            return Ok(Question::Comparison(given));
-        }
-        Ok(match (self.countermeasures.named(given), policy) {
-            (Some(named), _) => Question::Countermeasures(named),
-            (None, Some(policy)) => Question::Policy(policy),
-            (None, None) => Question::Curve,
-        })
-    }
-
     /// Writes the report, and tables to their files.
     fn report(&self) -> Result<()> {
-        let question = self.question()?;
+        let policy = self.countermeasures.policy()?;
+        let given = policy.clone().unwrap_or(PaddingPolicy::None);
         let form = self.output.form("sizeleak pad")?;
         let model = self.audited.fit_model()?;
         check_sizes(&model)?;
@@ -106,79 +79,62 @@ impl Arguments {
         let prior = self.audited.prior(&model).sentence;
         let prior = if self.home.without_epsilon { format!("{prior}; ε is left out") } else { prior };
         let tunnel = self.observer.tunnel(&model);
-        if tunnel.is_some() {
-            self.check_tunnel(&question)?;
-        }
-        let home = || {
-            let home = PaddedHome::new(&space, &model, self.home.knowledge(), self.home.commands_per_day())?;
-            Ok::<_, SpaceError>(tunnel.iter().cloned().fold(home, PaddedHome::behind))
-        };
-        match question {
-            Question::Policy(policy) => {
-                let home = home()?;
-                #[cfg(feature = "simulator")]
-                let found = self.guard.homes(&model)?.map(|guarded| guarded.found_with(&policy)).transpose()?;
-                #[cfg(not(feature = "simulator"))]
-                let found = None;
-                let report = PolicyReport::new(&home, &policy, &prior, found);
+        let named = self.countermeasures.named(given.clone());
+        if self.countermeasures.countermeasures || named.is_some() {
+            refuse_tunnel(tunnel.as_ref(), "countermeasures beside padding")?;
+            let traffic = self.traffic(&space, &model)?;
+            let judged =
+                JudgedHome { traffic: &traffic, commands_per_day: self.home.commands_per_day(), prior: &prior };
+            return if let Some(named) = &named {
+                let report = CountermeasureReport::new(&judged, named)?;
                 form.write(&report, None, || spaced(report.parts()))
-            }
-            Question::Countermeasures(named) => {
-                let traffic = self.traffic(&space, &model)?;
-                let report = CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?;
-                form.write(&report, None, || spaced(report.parts()))
-            }
-            Question::Comparison(policy) => {
-                let traffic = self.traffic(&space, &model)?;
-                let report = Comparison::new(&self.judged(&traffic, &prior), &policy);
+            } else {
+                let report = Comparison::new(&judged, &given);
                 form.write(&report, Some("countermeasures"), || spaced(report.parts()))
-            }
-            Question::Curve => {
-                #[cfg(feature = "simulator")]
-                let guarded = self.guard.homes(&model)?;
-                #[cfg(feature = "simulator")]
-                let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
-                #[cfg(not(feature = "simulator"))]
-                let found = |_: &_| Ok(None);
-                let home = home()?;
-                let report = Curve::new(&home, &prior, found)?;
-                form.write(&report, Some("points"), || report.document())
-            }
-            Question::Table(demand) => {
-                let home = home()?;
-                let traffic = tunnel.is_none().then(|| self.traffic(&space, &model)).transpose()?;
-                let with_replies = |policy: &_| match &traffic {
-                    Some(traffic) => NamedWithReplies::new(traffic, policy),
-                    None => Ok(None),
-                };
-                let TableOptions { objective, .. } = self.table;
-                let request = Request { goal: demand.goal(&home), objective, rules: self.table.rules() };
-                let best = Best::new(&home, &request, &prior, with_replies)?;
-                self.table.write(&best)?;
-                form.write(&best, None, || spaced(best.parts()))
-            }
+            };
         }
-    }
-
-    fn check_tunnel(&self, question: &Question) -> Result<()> {
-        let what = match question {
-            Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
+        #[cfg(feature = "simulator")]
+        if self.guard.is_asked_for() {
+            refuse_tunnel(tunnel.as_ref(), "the finds of the home's own detector (`--detect`)")?;
+        }
+        let home = PaddedHome::new(&space, &model, self.home.knowledge(), self.home.commands_per_day())?;
+        let home = tunnel.iter().cloned().fold(home, PaddedHome::behind);
+        if let Some(goal) = self.table.goal(&home) {
+            let traffic = tunnel.is_none().then(|| self.traffic(&space, &model)).transpose()?;
+            let with_replies = |policy: &_| match &traffic {
+                Some(traffic) => NamedWithReplies::new(traffic, policy),
+                None => Ok(None),
+            };
+            let best = Best::new(&home, goal, &self.table, &prior, with_replies)?;
+            self.table.write(&best)?;
+            return form.write(&best, None, || spaced(best.parts()));
+        }
+        #[cfg(feature = "simulator")]
+        let guarded = self.guard.homes(&model)?;
+        if let Some(policy) = &policy {
             #[cfg(feature = "simulator")]
-            Question::Policy(_) | Question::Curve if self.guard.is_asked_for() => {
-                "the finds of the home's own detector (`--detect`)"
-            }
-            Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
-        };
-        Err(usage!("{what} are computed for records alone: `--tunnel` judges policies and tables"))
+            let found = guarded.map(|guarded| guarded.found_with(policy)).transpose()?;
+            #[cfg(not(feature = "simulator"))]
+            let found = None;
+            let report = PolicyReport::new(&home, policy, &prior, found);
+            return form.write(&report, None, || spaced(report.parts()));
+        }
+        #[cfg(feature = "simulator")]
+        let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
+        #[cfg(not(feature = "simulator"))]
+        let found = |_: &_| Ok(None);
+        let report = Curve::new(&home, &prior, found)?;
+        form.write(&report, Some("points"), || report.document())
     }
 
     fn traffic(&self, space: &CommandSpace, model: &Model) -> Result<HomeTraffic, SpaceError> {
         HomeTraffic::new(space, model, self.home.knowledge(), self.home.commands_per_day())
     }
+}
 
-    fn judged<'a>(&self, traffic: &'a HomeTraffic, prior: &'a str) -> JudgedHome<'a> {
-        JudgedHome { traffic, commands_per_day: self.home.commands_per_day(), prior }
-    }
+fn refuse_tunnel(tunnel: Option<&Tunnel>, what: &str) -> Result<()> {
+    let refused = || usage!("{what} are computed for records alone: `--tunnel` judges policies and tables");
+    tunnel.map_or(Ok(()), |_| Err(refused()))
 }
 
 /// Commands a day, unless others are named.

@@ -155,7 +155,6 @@ pub(super) enum ReportForm {
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) answers: AnswersInput,
-    answer_files: Vec<PathBuf>,
     pub(super) profile: Option<PathBuf>,
     /// Whether there are labelled captures, or streams in their place.
     has_captures: bool,
@@ -172,14 +171,12 @@ impl Given {
     fn take_from(captures: &mut LabelledCaptures) -> Result<Self> {
         let labelled = captures.are_labelled();
         let operands = std::mem::take(&mut captures.traffic.operands);
-        let with_roles: Vec<(Operand, Role)> =
-            operands.into_iter().map(|operand| (operand.clone(), role(&operand, labelled))).collect();
         // Labels are about captures. Where there are none, they are about saved streams.
-        let has_captures =
-            with_roles.iter().any(|(_, role)| *role == Role::Capture) || captures.traffic.names_streams();
+        let is_capture = |operand: &Operand| role(operand, labelled) == Role::Capture;
+        let has_captures = operands.iter().any(is_capture) || captures.traffic.names_streams();
         let (mut answers, mut profiles) = (Vec::new(), Vec::new());
-        for (operand, role) in with_roles {
-            match role {
+        for operand in operands {
+            match role(&operand, labelled) {
                 Role::Profile => profiles.push(operand.path),
                 Role::Answers if has_captures || !labelled => answers.push(operand.path),
                 Role::Answers | Role::Capture => captures.traffic.operands.push(operand),
@@ -201,7 +198,7 @@ impl Given {
             return Err(usage!("{one} and {other} are both profiles: a report is about one home"));
         }
         let profile = profiles.into_iter().next();
-        Ok(Self { answers: AnswersInput::of(answers.clone()), answer_files: answers, profile, has_captures })
+        Ok(Self { answers: AnswersInput { answers }, profile, has_captures })
     }
 
     pub(super) fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {
@@ -213,7 +210,7 @@ impl Given {
             files.extend(captures.labels.clone().map(|path| ("the labels", path)));
         }
         files.extend(arguments.audited.files());
-        files.extend(self.answer_files.iter().map(|path| ("the answers", path.clone())));
+        files.extend(self.answers.answers.iter().map(|path| ("the answers", path.clone())));
         files.extend(self.profile.iter().map(|path| ("the profile", path.clone())));
         files
     }

@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let (start, cut) = (arguments.start()?, arguments.cut()?);
+    let (start, cut) = (StartPoint::of(&arguments.input, &arguments.continuation)?, arguments.cut()?);
     let mut prepared = start.prepare(
         &mut pipeline,
         &arguments.continuation.needed(&arguments.kind),
@@ -212,13 +212,6 @@ impl Arguments {
             return Err(usage!(fault));
         }
         Ok(TimeCut::new(range))
-    }
-
-    fn start(&self) -> Result<StartPoint> {
-        if self.continuation.is_used() {
-            return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)));
-        }
-        StartPoint::of(&self.input)
     }
 
     fn without_model<'a>(&self, found: Option<&'a FoundPipeline>) -> Option<&'a FoundPipeline> {

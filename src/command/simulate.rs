@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -90,10 +90,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         scenario.padding.policy = padding.policy()?;
     }
     if arguments.serve {
-        let Arguments { output, pcap, clock_ahead, .. } = arguments;
-        let (folder, pcap) = (output.as_deref(), pcap.as_deref());
-        let served = Served { folder, pcap, clock_ahead: *clock_ahead };
-        return serve(scenario, arguments.seed, &served);
+        return serve(scenario, arguments);
     }
     let Some(output) = &arguments.output else { return Ok(()) };
     let mut files = RunFiles::new();
@@ -168,20 +165,14 @@ impl Loopback {
     }
 }
 
-struct Served<'a> {
-    folder: Option<&'a Path>,
-    /// What crosses the loopback.
-    pcap: Option<&'a Path>,
-    clock_ahead: SignedDuration,
-}
-
-fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<()> {
-    let home = LiveHome::new(scenario, seed)?;
-    if let Some(folder) = served.folder {
+fn serve(scenario: Scenario, arguments: &Arguments) -> Result<()> {
+    let Arguments { output: folder, pcap, clock_ahead, .. } = arguments;
+    let home = LiveHome::new(scenario, arguments.seed)?;
+    if let Some(folder) = folder {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         replace(&folder.join("inventory.toml"), home.inventory()?.as_bytes())?;
     }
-    let mut capture = match served.pcap {
+    let mut capture = match pcap {
         Some(path) => {
             let name = || path.display().to_string();
             let mut file = File::create(path).with_context(name)?;
@@ -190,7 +181,7 @@ fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<()> {
         }
         None => None,
     };
-    let ahead_ns = i64::try_from(served.clock_ahead.as_nanos()).unwrap_or(0);
+    let ahead_ns = i64::try_from(clock_ahead.as_nanos()).unwrap_or(0);
     let mut loopback = Loopback::open()?;
     // Another session each time, as of a gateway that connects again.
     let begun_ns = now_ns();
@@ -216,7 +207,7 @@ fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<()> {
             loopback.carry(&flight)?;
         }
         let packets = session.packets(now, ahead_ns)?;
-        if let (Some(file), Some(path)) = (&mut capture, served.pcap) {
+        if let (Some(file), Some(path)) = (&mut capture, pcap) {
             file.write_all(&packets).with_context(|| path.display().to_string())?;
         }
         if let Some(answer) = answer {

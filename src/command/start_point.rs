@@ -31,18 +31,14 @@ pub(super) struct StartPoint {
 }
 
 impl StartPoint {
-    pub(super) fn of(input: &TrafficInput) -> Result<Self> {
-        let from = input.streams();
+    /// At the captures, if there are any, where `continuation` continues an earlier run.
+    pub(super) fn of(input: &TrafficInput, continuation: &Continuation) -> Result<Self> {
+        let from = if continuation.is_used() { Vec::new() } else { input.streams() };
         if let Some(again) = named_twice(&from) {
             let fault = anyhow!("{} is named twice: its traffic would count twice", again.display());
             return Err(with_code(2, fault));
         }
-        Ok(Self { from, has_no_traffic: false })
-    }
-
-    /// Where a run starts that continues an earlier one: at its captures, if it has any.
-    pub(super) fn continued(has_no_traffic: bool) -> Self {
-        Self { from: Vec::new(), has_no_traffic }
+        Ok(Self { from, has_no_traffic: continuation.has_no_traffic(input) })
     }
 
     /// Prepares the run of a pipeline up to where it makes these kinds; `found` is a
@@ -185,12 +181,12 @@ pub(super) struct ContinuedRun<'a> {
 }
 
 impl Continuation {
-    pub(super) fn is_used(&self) -> bool {
+    fn is_used(&self) -> bool {
         self.state.is_some()
     }
 
     /// Whether the run only ends the flows of earlier ones.
-    pub(super) fn has_no_traffic(&self, input: &TrafficInput) -> bool {
+    fn has_no_traffic(&self, input: &TrafficInput) -> bool {
         self.finish && input.captures().is_empty()
     }
 

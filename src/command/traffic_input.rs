@@ -44,21 +44,11 @@ pub(super) struct SingleCaptures {
     pub(super) skipped: usize,
 }
 
-/// What stdin is, if a program may have been meant to read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stdin {
-    /// A pipe or a file.
-    Piped,
-    /// A terminal, a device, or closed.
-    Other,
-}
-
-impl Stdin {
-    pub(super) fn of_process() -> Self {
-        let metadata = stdin().and_then(|stdin: File| stdin.metadata());
-        let is_piped = |kind: std::fs::FileType| kind.is_fifo() || kind.is_file() || kind.is_socket();
-        if metadata.is_ok_and(|metadata| is_piped(metadata.file_type())) { Self::Piped } else { Self::Other }
-    }
+/// Whether the program may have been meant to read stdin: it is a pipe or a file, no terminal, device, nor closed.
+fn is_stdin_piped() -> bool {
+    let metadata = stdin().and_then(|stdin: File| stdin.metadata());
+    let is_piped = |kind: std::fs::FileType| kind.is_fifo() || kind.is_file() || kind.is_socket();
+    metadata.is_ok_and(|metadata| is_piped(metadata.file_type()))
 }
 
 impl TrafficInput {
@@ -170,7 +160,7 @@ impl TrafficInput {
             named = pipeline.captures();
         }
         let is_stdin = match named.as_slice() {
-            [] => Stdin::of_process() == Stdin::Piped,
+            [] => is_stdin_piped(),
             named => named.iter().any(|file| file == Path::new("-")),
         };
         if is_stdin {
@@ -199,7 +189,7 @@ impl TrafficInput {
         let is_named = !self.streams().is_empty() || self.holding(Content::Capture).next().is_some();
         let files = pipeline.captures();
         let reads_stdin = files.is_empty() || files.iter().any(|file| file == Path::new("-"));
-        if !is_named && !reads_stdin && Stdin::of_process() == Stdin::Piped {
+        if !is_named && !reads_stdin && is_stdin_piped() {
             say("note", "stdin is not read: the pipeline file names captures (`-` reads stdin instead)");
         }
     }

@@ -11,7 +11,7 @@ use sizeleak_pipeline::Pipeline;
 
 use crate::command::labelled_captures::LabelledCaptures;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct ModelCheck {
     pub(super) learned_from: Vec<String>,
     /// How many labelled commands the model knows: the figures are of these.
@@ -65,15 +65,8 @@ impl ModelCheck {
         premises: &Premises,
         commands: &LabelledCommands,
     ) -> Result<Self> {
-        let mut check = Self {
-            learned_from: captures.learned_from(std::slice::from_ref(model), pipeline)?,
-            commands: 0,
-            unknown_commands: 0,
-            other_ciphers: 0,
-            unknown_sizes: 0,
-            figures: None,
-            fault: None,
-        };
+        let learned_from = captures.learned_from(std::slice::from_ref(model), pipeline)?;
+        let mut check = Self { learned_from, ..Self::default() };
         match check.figures(model, premises, commands) {
             Ok(figures) => check.figures = Some(figures),
             Err(fault) => check.fault = Some(fault),

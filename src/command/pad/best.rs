@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
-    CountermeasureError, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
-    TableRules, TableSearch, exact_table, table_source,
+    CountermeasureError, Goal, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage, TableRules,
+    TableSearch, exact_table, table_source,
 };
 use sizeleak_text::percent;
 
@@ -20,20 +20,6 @@ use crate::command::output_option::write;
 use crate::command::values::{number, share};
 
 const SHOWN: usize = 24;
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
-    pub(super) goal: Goal,
-    pub(super) objective: Objective,
-    pub(super) rules: TableRules,
-}
-
-impl Request {
-    pub(super) fn table(&self, home: &PaddedHome) -> Result<(PaddingPolicy, JudgedPolicy)> {
-        let search = TableSearch { rows: home.table_rows(), objective: self.objective, rules: self.rules };
-        exact_table(home, &search, self.goal).map_err(|why| unmet(self.goal, home, why))
-    }
-}
 
 /// The best padding table for a goal, with what it gives away and costs.
 #[derive(Serialize)]
@@ -48,13 +34,16 @@ impl<'a> Best<'a> {
     /// `with_replies` says what a policy leaves to whoever sees replies, too.
     pub(super) fn new(
         home: &'a PaddedHome,
-        request: &Request,
+        goal: Goal,
+        options: &TableOptions,
         prior: &'a str,
         with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
     ) -> Result<Self> {
-        let (policy, padded) = request.table(home)?;
+        let (objective, rules) = (options.objective, options.rules());
+        let search = TableSearch { rows: home.table_rows(), objective, rules };
+        let (policy, padded) = exact_table(home, &search, goal).map_err(|why| unmet(goal, home, why))?;
         let with_replies = with_replies(&policy)?;
-        Ok(Self { verdict: Verdict::new(home, policy, padded, Some(request.goal), prior), with_replies })
+        Ok(Self { verdict: Verdict::new(home, policy, padded, Some(goal), prior), with_replies })
     }
 
     pub(super) fn json(&self) -> Result<String> {
@@ -146,12 +135,13 @@ impl TableOptions {
         self.files.iter().try_for_each(|path| language(path).map(drop))
     }
 
-    /// What the table is the best for; `None` if none is asked for.
-    pub(super) fn demand(&self) -> Option<Demand> {
-        self.budget.map(Demand::Budget).or(self.target.map(Demand::Target))
+    /// What the table is the best for, in bytes and probability, for the commands of a home; `None` if none is asked for.
+    pub(super) fn goal(&self, home: &PaddedHome) -> Option<Goal> {
+        let budget = self.budget.map(|budget| Goal::Budget(budget.bytes(home.command_bytes)));
+        budget.or(self.target.map(|target| Goal::Target(target.named(home.unpadded.command.guessing))))
     }
 
-    pub(super) fn rules(&self) -> TableRules {
+    fn rules(&self) -> TableRules {
         TableRules {
             most_posterior: self.most_posterior.unwrap_or(1.0),
             fewest_commands: f64::from(self.least_set.unwrap_or(1)),
@@ -177,14 +167,6 @@ fn language(path: &Path) -> Result<Option<SourceLanguage>> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Demand {
-    /// The least leakage for these bytes.
-    Budget(Budget),
-    /// The fewest bytes for this leakage.
-    Target(Target),
-}
-
 /// The most bytes that padding may add to a command, as is expected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Budget {
@@ -199,16 +181,6 @@ pub(super) enum Target {
     Share(f64),
     /// By this share of guessing more often than by guessing.
     AboveGuessing(f64),
-}
-
-impl Demand {
-    /// In bytes and probability, for the commands of a home.
-    pub(super) fn goal(self, home: &PaddedHome) -> Goal {
-        match self {
-            Self::Budget(budget) => Goal::Budget(budget.bytes(home.command_bytes)),
-            Self::Target(target) => Goal::Target(target.named(home.unpadded.command.guessing)),
-        }
-    }
 }
 
 impl Budget {

@@ -16,7 +16,8 @@ use sizeleak_recording::{
 };
 use sizeleak_text::{escaped_lines, listed};
 
-use super::options::{End, RecordOptions};
+use super::Arguments;
+use super::options::End;
 use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
@@ -41,7 +42,7 @@ const SHOWN: usize = 20;
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
 
 pub(super) struct Session<'a> {
-    options: RecordOptions<'a>,
+    options: &'a Arguments,
     folder: &'a Path,
     inventory: Inventory,
     experiment: Experiment,
@@ -61,13 +62,13 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        options: RecordOptions<'a>,
+        options: &'a Arguments,
         folder: &'a Path,
         inventory: Inventory,
         experiment: Experiment,
         journal: Journal,
     ) -> Result<Self> {
-        let capture = options.capture;
+        let capture = &options.capture;
         let gateway = AddressSet::parse(&capture.gateway).map_err(|error| with_code(2, error))?;
         let captures = capture.capture_with.is_some() || capture.interface.is_some();
         if captures == capture.labels_only {
