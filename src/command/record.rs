@@ -16,7 +16,7 @@ use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_recording::{Decision, Experiment, Goal, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use self::options::{CaptureOptions, CommandOptions, EndOptions};
+use self::options::{CaptureOptions, CommandOptions, EndOptions, RecordOptions};
 use self::session::{JOURNAL, Session, in_words};
 use super::failure::usage;
 use super::help::{INPUT, OUTPUT};
@@ -94,7 +94,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if inventory_file != arguments.inventory {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
-    Session::new(arguments, folder, inventory, experiment, journal)?.record()
+    let Arguments { command, capture, end, .. } = arguments;
+    let options = RecordOptions { command, capture, end };
+    Session::new(options, folder, inventory, experiment, journal)?.record()
 }
 
 impl Arguments {

@@ -13,6 +13,13 @@ use crate::command::failure::usage;
 use crate::command::help::INPUT;
 use crate::command::values::duration;
 
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordOptions<'a> {
+    pub(super) command: &'a CommandOptions,
+    pub(super) capture: &'a CaptureOptions,
+    pub(super) end: &'a EndOptions,
+}
+
 /// How commands are sent.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]

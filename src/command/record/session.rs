@@ -16,8 +16,7 @@ use sizeleak_recording::{
 };
 use sizeleak_text::{escaped_lines, listed};
 
-use super::Arguments;
-use super::options::End;
+use super::options::{End, RecordOptions};
 use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
@@ -42,7 +41,7 @@ const SHOWN: usize = 20;
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
 
 pub(super) struct Session<'a> {
-    options: &'a Arguments,
+    options: RecordOptions<'a>,
     folder: &'a Path,
     inventory: Inventory,
     experiment: Experiment,
@@ -62,13 +61,13 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        options: &'a Arguments,
+        options: RecordOptions<'a>,
         folder: &'a Path,
         inventory: Inventory,
         experiment: Experiment,
         journal: Journal,
     ) -> Result<Self> {
-        let capture = &options.capture;
+        let capture = options.capture;
         let gateway = AddressSet::parse(&capture.gateway).map_err(|error| with_code(2, error))?;
         let captures = capture.capture_with.is_some() || capture.interface.is_some();
         if captures == capture.labels_only {
