@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Formatter;
 
-use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for StageSummaryVisitor {
                 "latency" => summary.latency = map.next_value::<ByteBuf>()?.into_vec(),
                 "queue" => summary.queue = map.next_value::<ByteBuf>()?.into_vec(),
                 _ => {
-                    if let UnknownField::Counter(count) = map.next_value()? {
+                    if let Counter(Some(count)) = map.next_value()? {
                         summary.counters.insert(name.into_owned(), count);
                     }
                 }
@@ -88,12 +88,71 @@ impl<'de> Visitor<'de> for StageSummaryVisitor {
     }
 }
 
-/// The value of an unknown field: kept if it is a count, else ignored.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum UnknownField {
-    Counter(u64),
-    Other(IgnoredAny),
+/// The value of an unknown field: kept if it is a count, else read past. An untagged enum would hold all of it first: half a
+/// gigabyte for a frame of 15 MB.
+struct Counter(Option<u64>);
+
+impl<'de> Deserialize<'de> for Counter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CounterVisitor)
+    }
+}
+
+struct CounterVisitor;
+
+impl<'de> Visitor<'de> for CounterVisitor {
+    type Value = Counter;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("any value")
+    }
+
+    fn visit_u64<E>(self, count: u64) -> Result<Counter, E> {
+        Ok(Counter(Some(count)))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_bytes<E>(self, _: &[u8]) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_none<E>(self) -> Result<Counter, E> {
+        Ok(Counter(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Counter, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Counter(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counter, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Counter(None))
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Counter, D::Error> {
+        // A MessagePack extension value arrives this way.
+        deserializer.deserialize_any(IgnoredAny).map(|_| Counter(None))
+    }
 }
 
 /// The version of the frame contract. It alone decides whether two stages are compatible.
