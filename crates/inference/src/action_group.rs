@@ -46,30 +46,27 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Of these groups, as [`groups`] gives them.
+    /// Of these groups, as [`groups`] gives them. `None` where devices can be used up in too many ways.
     pub(crate) fn new(
         list: Vec<ActionGroup>,
         per_command: Vec<u32>,
         devices: DeviceLimits,
         number_weights: Vec<f64>,
-    ) -> Self {
+    ) -> Option<Self> {
         let mut behind = vec![no_action(devices.max_actions())];
         let mut open = vec![vec![false; per_command.len()]];
         for group in list.iter().rev() {
-            let (mut sums, mut sent) = (behind[behind.len() - 1].clone(), open[open.len() - 1].clone());
-            for own in group.occurrences.iter().rev() {
-                sums = with_action(&sums, own, Pmf::convolve, |sums, more| sums.add_moved(more, 0, 1.0));
-            }
+            let mut sent = open[open.len() - 1].clone();
             group.sent.iter().for_each(|(class, _)| sent[*class] = true);
-            behind.push(sums);
+            behind.push(with_actions(behind[behind.len() - 1].clone(), &group.occurrences));
             open.push(sent);
         }
         behind.reverse();
         open.reverse();
         open.remove(0);
-        let shares = devices.greatest_shares().unwrap_or_else(|| vec![1.0; number_weights.len()]);
+        let shares = devices.greatest_shares()?;
         let greatest_weights = number_weights.iter().zip(shares).map(|(weight, share)| weight * share).collect();
-        Self { list, per_command, devices, number_weights, greatest_weights, behind, open }
+        Some(Self { list, per_command, devices, number_weights, greatest_weights, behind, open })
     }
 
     /// At least the probability by the prior of all commands whose actions before a group are some, with these sums, and
@@ -134,9 +131,9 @@ impl ActionGroup {
     fn new(actions: Vec<SizedAction>, class: usize, sent: Vec<(usize, u32)>, prior: &Prior, most: u32) -> Self {
         let of_action = |action: &SizedAction| (0..=most).map(|times| occurrences(*action, times, prior)).collect();
         let all: Vec<Vec<Pmf>> = actions.iter().map(of_action).collect();
-        let (mut sums, mut greatest) = (no_action(most), vec![no_action(most)]);
+        let sums = with_actions(no_action(most), &all);
+        let mut greatest = vec![no_action(most)];
         for own in all.iter().rev() {
-            sums = with_action(&sums, own, Pmf::convolve, |sums, more| sums.add_moved(more, 0, 1.0));
             let later = greatest.last().cloned().unwrap_or_default();
             greatest.push(with_action(&later, own, Pmf::convolve_greatest, |sums, more| sums.raise(more, 1.0)));
         }
@@ -160,7 +157,13 @@ fn occurrences(action: SizedAction, times: u32, prior: &Prior) -> Pmf {
     Pmf::one(action.size * i64::from(times), ln_weight.exp())
 }
 
-/// The sums of k actions, by k, from those without an action and from those of this action alone.
+/// The sums of k actions, by k, from those without some actions and from those of each of these alone.
+fn with_actions(without: Vec<Pmf>, occurrences: &[Vec<Pmf>]) -> Vec<Pmf> {
+    let add = |sums: &mut Pmf, more: &Pmf| sums.add_moved(more, 0, 1.0);
+    occurrences.iter().rev().fold(without, |sums, own| with_action(&sums, own, Pmf::convolve, add))
+}
+
+/// The same from those without an action and from those of this action alone.
 fn with_action(
     without: &[Pmf],
     occurrences: &[Pmf],

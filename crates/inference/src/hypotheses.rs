@@ -169,7 +169,7 @@ impl Hypotheses {
         }
         let judgements = if self.habits.is_some() { judgements(command, belief) } else { BTreeMap::new() };
         let sum = |states: &[StateBelief]| states.iter().map(|state| state.probability).sum::<f64>();
-        let before = belief.states.clone();
+        let before = command.are_actions_unknown.then(|| belief.states.clone());
         for (at, state) in belief.states.iter_mut().enumerate() {
             let judged = judgements.get(&at);
             let learned = command.learned()[at];
@@ -177,7 +177,7 @@ impl Hypotheses {
             state.probability *= (1.0 - ODD) * likelihood + odd;
             state.strange *= (1.0 - ODD) * of_others + odd;
         }
-        if command.are_actions_unknown {
+        if let Some(before) = before {
             // States of one action are as probable beside the others as they were.
             let (of_all_messages, of_actions) = belief.states.split_at_mut(self.of_all_messages);
             let change = sum(of_all_messages) / sum(&before[..self.of_all_messages]);

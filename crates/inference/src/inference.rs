@@ -96,7 +96,7 @@ impl ReplyInference {
             return None;
         }
         let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
-        let groups = Groups::new(list, per_command, devices, number_weights);
+        let groups = Groups::new(list, per_command, devices, number_weights)?;
         let recurring = prior.recurring_within(&limits).map(|command| {
             let counted = || command.counts.iter().copied().enumerate();
             let bytes =

@@ -11,7 +11,7 @@ use crate::action_group::Groups;
 use crate::device_limits::Totals;
 
 /// What is left out of a probability is at most this share of it.
-pub(crate) const LEFT_OUT: f64 = 1e-7;
+const LEFT_OUT: f64 = 1e-7;
 
 /// The first threshold, as a share of what there can be at most: mostly low enough. Where nothing is found it falls by as
 /// much again, some times.
