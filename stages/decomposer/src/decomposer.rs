@@ -348,13 +348,13 @@ impl Decomposer {
     fn with_recurring(
         &mut self,
         found: FoundCandidates,
-        parts: [f64; 2],
+        [learned, others]: [f64; 2],
         sums: (&[TargetSum], f64),
         replies: Option<&CommandReplies>,
     ) -> FoundCandidates {
-        let Some(recurring) = self.recurring.as_ref().filter(|_| parts[0] > 0.0) else { return found };
+        let Some(recurring) = self.recurring.as_ref().filter(|_| learned > 0.0) else { return found };
         let seen = replies.and_then(|replies| self.with_replies.read(&self.model, replies));
-        recurring.join(&found, parts, sums, |actions| match (&seen, &self.model.single_replies) {
+        recurring.join(&found, [learned, others], sums, |actions| match (&seen, &self.model.single_replies) {
             (Some(seen), Some(learned)) => {
                 let counts = actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
                 seen.ln_likelihood(&learned.class_counts(counts)).exp()

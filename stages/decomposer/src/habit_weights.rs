@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_replies_chose_keeps_its_odds_by_other_habits_and_what_comes_again() {
+    fn candidates_that_replies_chose_keep_their_odds_by_other_habits_and_where_they_come_again() {
         let chosen = |given: [f64; 2], likelihoods: [f64; 2]| {
             let joint = [given[0] * likelihoods[0], given[1] * likelihoods[1]];
             let all: f64 = joint.iter().sum();

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_recurs_takes_its_share_from_the_learned_habits_alone() {
+    fn recurring_commands_take_their_share_from_the_learned_habits_alone() {
         let text = "schema = 2\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
             [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 40\n\
             [[device]]\nname = \"plug\"\ncount = 1\nactions = [\"on\", \"off\"]\n\
