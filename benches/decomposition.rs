@@ -8,7 +8,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Command, Correction, Frame, SharedList, SingleReply, WeightedEpsilon};
-use sizeleak_inference::search::Solver;
+use sizeleak_inference::search::{HeaviestWays, WayCounts, WayWeights};
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::Stage;
 
@@ -36,32 +36,26 @@ fn model() -> Model {
     Model::from_toml(HOME).expect("the model is written above")
 }
 
-fn solver() -> Solver {
+fn counts() -> WayCounts {
     let model = model();
-    Solver::new(&model.actions, &model.limits().expect("it has an inventory")).expect("it can be solved for")
-}
-
-/// A solver with a complete table.
-fn prepared() -> Solver {
-    let mut solver = solver();
-    let _count = solver.count(LARGEST);
-    solver
+    WayCounts::new(&model.actions, &model.limits().expect("it has an inventory")).expect("it can be counted")
 }
 
 fn table(criterion: &mut Criterion) {
-    criterion.bench_function("table of all sums", |bencher| {
-        bencher.iter_batched(solver, |mut solver| black_box(solver.count(LARGEST)), BatchSize::LargeInput);
+    criterion.bench_function("counts of all sums", |bencher| {
+        bencher.iter_batched(counts, |mut counts| black_box(counts.count(LARGEST)), BatchSize::LargeInput);
     });
 }
 
 fn count(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("count");
     group.throughput(Throughput::Elements(SMALL.count() as u64));
-    let mut solver = prepared();
+    let mut counts = counts();
+    let _count = counts.count(LARGEST);
     group.bench_function("sums of up to 5 actions", |bencher| {
         bencher.iter(|| {
             for sum in SMALL {
-                let _count = black_box(solver.count(black_box(sum)));
+                let _count = black_box(counts.count(black_box(sum)));
             }
         });
     });
@@ -70,17 +64,18 @@ fn count(criterion: &mut Criterion) {
 
 fn enumerate(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("enumerate");
-    let mut solver = prepared();
+    let (model, mut counts) = (model(), counts());
+    let limits = model.limits().expect("it has an inventory");
+    let mut weights = WayWeights::flat(&model.actions, &limits).expect("the table is small");
+    weights.prepare(LARGEST as usize);
     for (name, sums) in [("up to 5 actions", SMALL), ("10 actions", 300..=320)] {
-        let solutions: u64 = sums.clone().filter_map(|sum| solver.count(sum).ok()).sum();
-        group.throughput(Throughput::Elements(solutions));
+        let ways: u64 = sums.clone().filter_map(|sum| counts.count(sum).ok()).sum();
+        group.throughput(Throughput::Elements(ways));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 for sum in sums.clone() {
-                    let Ok(mut solutions) = solver.solutions(sum) else { continue };
-                    while let Some(counts) = solutions.advance() {
-                        black_box(counts);
-                    }
+                    let count = counts.count(sum).unwrap_or(0);
+                    black_box(HeaviestWays::find(&weights, &[(sum, 1.0)], count, count as usize));
                 }
             });
         });

@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Correction, Frame, Identification, WeightedEpsilon};
-use sizeleak_inference::search::Solver;
+use sizeleak_inference::search::WayCounts;
 use sizeleak_model::{Model, Prior};
 use sizeleak_platform::runtime::Stage;
 
@@ -157,8 +157,8 @@ fn counts_and_best_candidates_agree_with_cp_sat() {
     let (mut solvable, mut compared) = (0, 0);
     for (instance, answer) in instances.iter().zip(&answers) {
         let model = instance.model();
-        let mut solver = Solver::new(&model.actions, &model.limits().unwrap()).unwrap();
-        assert_eq!(Some(solver.count(instance.sum).unwrap()), answer["count"].as_u64(), "{}", instance.as_json());
+        let mut counts = WayCounts::new(&model.actions, &model.limits().unwrap()).unwrap();
+        assert_eq!(Some(counts.count(instance.sum).unwrap()), answer["count"].as_u64(), "{}", instance.as_json());
         let identification = instance.decomposed();
         assert_eq!(Some(identification.candidate_count), answer["count"].as_u64());
         let (best, expected) = (instance.best(&identification), answer["best"].as_i64());

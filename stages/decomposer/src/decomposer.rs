@@ -7,7 +7,9 @@ use sizeleak_frame::{
     Candidate, Command, Correction, Frame, HabitFactors, Identification, Notice, RecurringClass, SharedList, Shift,
     WeightedEpsilon, what,
 };
-use sizeleak_inference::search::{HeaviestWays, RangeCount, Solver, SolverError, SumTooLarge, WalkPrior, WayWeights};
+use sizeleak_inference::search::{
+    HeaviestWays, RangeCount, SearchError, SumTooLarge, WalkPrior, WayCounts, WayWeights,
+};
 use sizeleak_inference::space::{Home, PriorName};
 use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
@@ -36,16 +38,16 @@ pub struct Decomposer {
     model: Model,
     names: SharedList<Arc<str>>,
     /// `None` if the model has no sizes of actions.
-    solver: Option<Solver>,
+    counts: Option<WayCounts>,
     /// `None` if every action has a single size.
     ranges: Option<RangeCount>,
     /// `None` if the model has no kinds.
     kinds: Option<KindCandidates>,
-    /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
-    /// the prior is flat and every action has a single size.
-    weight_tables: Vec<WayWeights>,
-    /// Whether the weights are those of a prior.
-    has_prior: bool,
+    /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None without
+    /// a prior.
+    by_prior: Vec<WayWeights>,
+    /// Where the prior has no weights.
+    flat: Option<WayWeights>,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
     longer_actions: LongerActions<Self>,
@@ -104,16 +106,16 @@ impl Decomposer {
     /// A decomposer that lists at most `limit` candidates of a command.
     ///
     /// # Errors
-    /// [`SolverError`] if the model's actions and inventory cannot be solved for.
-    pub fn new(model: Model, limit: usize) -> Result<Self, SolverError> {
+    /// [`SearchError`] if the model's actions and inventory cannot be solved for.
+    pub fn new(model: Model, limit: usize) -> Result<Self, SearchError> {
         Self::with_prior(model, limit, PriorName::Recurring)
     }
 
     /// The same, where actions are as probable as a prior says; all are as likely where the model has learned none.
     ///
     /// # Errors
-    /// [`SolverError`].
-    pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SolverError> {
+    /// [`SearchError`].
+    pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SearchError> {
         let longer_actions = LongerActions::new(model.clone(), move |model| Self::with_prior(model, limit, prior).ok());
         let learned = model.prior.take();
         model.prior = match prior {
@@ -123,20 +125,20 @@ impl Decomposer {
         };
         let by_devices = learned.as_ref().filter(|_| prior == PriorName::Devices);
         if by_devices.is_some() && model.inventory.is_none() {
-            return Err(SolverError::NoDevices);
+            return Err(SearchError::NoDevices);
         }
         let of_devices = by_devices.map(|numbers| Home { prior: Some(numbers), ..Home::from(&model) });
         let walk_prior = of_devices.map(WalkPrior::Devices).or(model.prior.as_ref().map(WalkPrior::Habit));
         let limits = model.limits()?;
         let has_sums = !model.actions.is_empty();
-        let solver = has_sums.then(|| Solver::new(&model.actions, &limits)).transpose()?;
+        let counts = has_sums.then(|| WayCounts::new(&model.actions, &limits)).transpose()?;
         let varies = model.actions.iter().any(Action::varies);
         let ranges = varies.then(|| RangeCount::new(&model.actions, &limits)).transpose()?;
-        let is_weighed = has_sums && (varies || walk_prior.is_some());
-        let tables = is_weighed.then(|| WayWeights::tables(&model.actions, &limits, walk_prior));
-        let (weight_tables, has_prior) = (tables.unwrap_or_default(), walk_prior.is_some());
-        if by_devices.is_some() && has_sums && weight_tables.is_empty() {
-            return Err(SolverError::TooManyDevices);
+        let tables = walk_prior.filter(|_| has_sums).map(|prior| WayWeights::tables(&model.actions, &limits, prior));
+        let by_prior = tables.unwrap_or_default();
+        let flat = WayWeights::flat(&model.actions, &limits).filter(|_| has_sums);
+        if by_devices.is_some() && has_sums && by_prior.is_empty() {
+            return Err(SearchError::TooManyDevices);
         }
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
@@ -147,11 +149,11 @@ impl Decomposer {
         Ok(Self {
             model,
             names,
-            solver,
+            counts,
             ranges,
             kinds,
-            weight_tables,
-            has_prior,
+            by_prior,
+            flat,
             recurring,
             longer_actions,
             with_replies,
@@ -274,7 +276,7 @@ impl Decomposer {
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
         let sizes = key.sizes.before_padding;
-        let additive = if self.solver.is_some() {
+        let additive = if self.counts.is_some() {
             self.sums_of_actions(key, sums, heaviest)
         } else {
             Err(Unexplained::NoKind(sizes[1]))
@@ -315,7 +317,7 @@ impl Decomposer {
             if listed.is_empty() {
                 return Err(no_solution());
             }
-            let probability = self.has_prior.then(|| (ln_total + heaviest.ln()).exp().min(1.0));
+            let probability = ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
             let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
             return Ok(self.with_recurring(found, parts, (&sums, heaviest), replies));
         }
@@ -328,12 +330,8 @@ impl Decomposer {
         if let Some(found) = replies.and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
             return Ok(self.with_recurring(FoundCandidates { count, ..found }, parts, (&sums, heaviest), replies));
         }
-        let (listed, probability) = match self.most_probable(&sums, count) {
-            Some((listed, ln_total)) if ln_total.is_finite() => {
-                (listed, Some((ln_total + heaviest.ln()).exp().min(1.0)))
-            }
-            _ => (self.in_solver_order(&explained)?, None),
-        };
+        let (listed, ln_total) = self.most_probable(&sums, count)?;
+        let probability = ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
         let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
         Ok(self.with_recurring(found, parts, (&sums, heaviest), replies))
     }
@@ -391,16 +389,19 @@ impl Decomposer {
 
     /// The sums that some multisets of actions have, heaviest first.
     fn explained(&mut self, sums: Vec<TargetSum>) -> Result<Vec<ExplainedSum>, SumTooLarge> {
-        let Some(solver) = &mut self.solver else { return Ok(Vec::new()) };
-        let counted = sums.into_iter().map(|sum| Ok(ExplainedSum { sum, count: solver.count(sum.bytes)? }));
+        let Some(counts) = &mut self.counts else { return Ok(Vec::new()) };
+        let counted = sums.into_iter().map(|sum| Ok(ExplainedSum { sum, count: counts.count(sum.bytes)? }));
         counted.filter(|explained| !matches!(explained, Ok(ExplainedSum { count: 0, .. }))).collect()
     }
 
-    /// The candidates where actions have several sizes, most probable first; how many commands there are whose range of
-    /// sizes holds this one's; and the logarithm of their weight.
-    fn of_varying_sizes(&mut self, sums: &[TargetSum]) -> Result<(SharedList<Candidate>, u64, f64), SumTooLarge> {
-        let nothing = (SharedList::default(), 0, f64::NEG_INFINITY);
+    /// The candidates where actions have several sizes; how many commands there are whose range of sizes holds this one's;
+    /// and what [`Self::most_probable`] says.
+    fn of_varying_sizes(
+        &mut self,
+        sums: &[TargetSum],
+    ) -> Result<(SharedList<Candidate>, u64, Option<f64>), SumTooLarge> {
         let bytes = || sums.iter().map(|sum| sum.bytes);
+        let nothing = (SharedList::default(), 0, None);
         let (Some(ranges), Some(least), Some(most)) = (&mut self.ranges, bytes().min(), bytes().max()) else {
             return Ok(nothing);
         };
@@ -408,19 +409,28 @@ impl Decomposer {
         if count == 0 {
             return Ok(nothing);
         }
-        let reach = self.weight_tables.iter().map(WayWeights::reach).max().unwrap_or(0);
-        let (listed, ln_total) = self.most_probable(sums, count).ok_or(SumTooLarge { sum: most, reach })?;
+        let (listed, ln_total) = self.most_probable(sums, count)?;
         Ok((listed, count, ln_total))
     }
 
-    /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights.
-    /// Probabilities are among all candidates, listed or not. Returns the logarithm of their total weight too.
-    fn most_probable(&mut self, sums: &[TargetSum], count: u64) -> Option<(SharedList<Candidate>, f64)> {
-        let most = usize::try_from(sums.iter().map(|sum| sum.bytes).max()?).ok()?;
-        let largest = most.min(self.ranges.as_ref().map_or(usize::MAX, RangeCount::largest_sum));
-        let weights = self.weight_tables.iter_mut().find_map(|table| table.prepare(largest).then_some(&*table))?;
+    /// The candidates by the prior, most probable first, and the logarithm of the weight of all of them, listed or not. Without
+    /// weights of a prior every multiset of actions is as likely before the size is seen, and what all weigh is not known.
+    fn most_probable(
+        &mut self,
+        sums: &[TargetSum],
+        count: u64,
+    ) -> Result<(SharedList<Candidate>, Option<f64>), SumTooLarge> {
+        let most = sums.iter().map(|sum| sum.bytes).max().unwrap_or(0);
+        let reach = self.by_prior.iter().chain(&self.flat).map(WayWeights::reach).max().unwrap_or(0);
+        let largest = self.ranges.as_ref().map_or(usize::MAX, RangeCount::largest_sum);
+        let largest = largest.min(usize::try_from(most).unwrap_or(usize::MAX));
         let weighted: Vec<(i64, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
-        let ways = HeaviestWays::find(weights, &weighted, count, self.limit.min(MAX_CANDIDATES));
+        let limit = self.limit.min(MAX_CANDIDATES);
+        let mut find =
+            |table: &mut WayWeights| table.prepare(largest).then(|| HeaviestWays::find(table, &weighted, count, limit));
+        let by_prior = self.by_prior.iter_mut().find_map(&mut find).filter(|ways| ways.ln_total().is_finite());
+        let ln_total = by_prior.as_ref().map(HeaviestWays::ln_total);
+        let ways = by_prior.or_else(|| self.flat.as_mut().and_then(find)).ok_or(SumTooLarge { sum: most, reach })?;
         let mut list = CandidateList::new(&self.names, self.limit);
         for way in ways.iter() {
             if !list.has_room() {
@@ -431,25 +441,7 @@ impl Decomposer {
             let likelihood = self.ranges.is_none().then_some(weight);
             list.push(way.actions.iter().copied(), epsilon, way.probability, likelihood);
         }
-        Some((list.into_candidates(), ways.ln_total()))
-    }
-
-    /// The candidates with a flat prior: those of the heaviest sum first.
-    fn in_solver_order(&mut self, explained: &[ExplainedSum]) -> Result<SharedList<Candidate>, SumTooLarge> {
-        // Every multiset of actions is equally likely before the size is seen, so the weight of its sum decides.
-        let total: f64 = explained.iter().map(|explained| explained.sum.weight * explained.count as f64).sum();
-        let mut list = CandidateList::new(&self.names, self.limit);
-        let Some(solver) = &mut self.solver else { return Ok(list.into_candidates()) };
-        for ExplainedSum { sum, .. } in explained {
-            let mut solutions = solver.solutions(sum.bytes)?;
-            while list.has_room()
-                && let Some(counts) = solutions.advance()
-            {
-                let occurring = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0);
-                list.push(occurring, sum.epsilon, sum.weight / total, Some(sum.weight));
-            }
-        }
-        Ok(list.into_candidates())
+        Ok((list.into_candidates(), ln_total))
     }
 }
 

@@ -5,9 +5,11 @@ use std::fmt::Write;
 
 use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Command, Correction, Frame, Identification, WeightedEpsilon};
-use sizeleak_inference::search::Solver;
+use sizeleak_inference::search::{HeaviestWays, WayCounts, WayWeights};
 use sizeleak_model::{Action, Limits, Model, Prior};
 use sizeleak_platform::runtime::Stage;
+
+use super::oracle::Ways;
 
 const ACTIONS: i64 = 200;
 
@@ -97,13 +99,27 @@ fn a_megabyte_of_two_hundred_actions_is_reported_and_smaller_messages_still_expl
 fn a_megabyte_of_seven_actions_has_first_ways() {
     let actions: Vec<Action> =
         [43, 44, 46, 47, 49, 52, 55].iter().map(|size| Action::new(size.to_string(), *size)).collect();
-    let mut solver = Solver::new(&actions, &Limits::free(7)).unwrap();
+    let mut counts = WayCounts::new(&actions, &Limits::free(7)).unwrap();
+    let mut ways = Ways::new(&actions, &Limits::free(7));
     let sums = [1_048_576, 1_048_575, 999_999];
     for sum in sums {
-        assert!(solver.count(sum).unwrap() > 1 << 60);
-        for counts in solver.solutions(sum).unwrap().take(100) {
+        assert!(counts.count(sum).unwrap() > 1 << 60);
+        for counts in ways.find(sum, 100) {
             let made: i64 = counts.iter().zip(&actions).map(|(count, action)| i64::from(*count) * action.size).sum();
             assert_eq!(made, sum);
         }
     }
+}
+
+/// More than are looked for at once, and fewer than are wanted.
+#[test]
+fn all_of_many_equal_ways_are_found() {
+    let actions: Vec<Action> = [3, 5, 7, 11].iter().map(|size| Action::new(size.to_string(), *size)).collect();
+    let limits = Limits::free(4);
+    let count = WayCounts::new(&actions, &limits).unwrap().count(800).unwrap();
+    assert!(count > 1 << 16, "{count}");
+    let mut weights = WayWeights::flat(&actions, &limits).unwrap();
+    assert!(weights.prepare(800));
+    let found = HeaviestWays::find(&weights, &[(800, 1.0)], count, 2 * count as usize);
+    assert_eq!(found.iter().count() as u64, count);
 }

@@ -1,10 +1,10 @@
-//! Counts and solutions against brute force on small cases, and against independent dynamic programs on large ones.
-//! Those recur by device or by number of actions; the solver recurs by action.
+//! Counts and ways against brute force on small cases, and against independent dynamic programs on large ones.
+//! Those recur by device or by number of actions; the counts recur by action.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use sizeleak_inference::search::Solver;
+use sizeleak_inference::search::{HeaviestWays, WayCounts, WayWeights};
 use sizeleak_model::{Action, Device, Inventory, Limits};
 
 const LETTERS: &str = "abcdefghijkl";
@@ -23,9 +23,34 @@ fn inventory(kinds: &[(u32, &str)]) -> Inventory {
     Inventory { devices: kinds.iter().enumerate().map(device).collect() }
 }
 
-fn solver(sizes: &[i64], kinds: &[(u32, &str)]) -> Solver {
+fn counts(sizes: &[i64], kinds: &[(u32, &str)]) -> WayCounts {
     let actions = actions(sizes);
-    Solver::new(&actions, &inventory(kinds).limits(&actions).unwrap()).unwrap()
+    WayCounts::new(&actions, &inventory(kinds).limits(&actions).unwrap()).unwrap()
+}
+
+/// The multisets of actions that make up sums.
+pub(super) struct Ways {
+    weights: WayWeights,
+    actions: usize,
+}
+
+impl Ways {
+    pub(super) fn new(actions: &[Action], limits: &Limits) -> Self {
+        Self { weights: WayWeights::flat(actions, limits).unwrap(), actions: actions.len() }
+    }
+
+    /// How often each action occurs in the ways to a sum, at most so many ways.
+    pub(super) fn find(&mut self, sum: i64, most: usize) -> Vec<Vec<u32>> {
+        let Ok(bytes) = usize::try_from(sum) else { return Vec::new() };
+        assert!(self.weights.prepare(bytes));
+        let counts = |actions: &[(u32, u32)]| {
+            let mut counts = vec![0; self.actions];
+            actions.iter().for_each(|(action, count)| counts[*action as usize] = *count);
+            counts
+        };
+        let found = HeaviestWays::find(&self.weights, &[(sum, 1.0)], most as u64, most);
+        found.iter().map(|way| counts(way.actions)).collect()
+    }
 }
 
 fn sum_of(sizes: &[i64], counts: &[u32]) -> i64 {
@@ -100,14 +125,15 @@ proptest! {
     #[test]
     fn agrees_with_brute_force(sizes in prop::collection::vec(1i64..9, 4), home in home(), first in -1i64..110) {
         let kinds: Vec<(u32, &str)> = home.iter().map(|(count, names)| (*count, names.as_str())).collect();
-        let mut solver = solver(&sizes, &kinds);
+        let (actions, mut counts) = (actions(&sizes), counts(&sizes, &kinds));
+        let mut ways = Ways::new(&actions, &inventory(&kinds).limits(&actions).unwrap());
         let expected = brute_force(&sizes, &kinds);
         // The sum asked for first decides how the table grows.
         for sum in std::iter::once(first).chain(-1..110) {
-            let solutions: Vec<Vec<u32>> = solver.solutions(sum).unwrap().collect();
-            prop_assert_eq!(solver.count(sum).unwrap(), solutions.len() as u64);
-            let distinct: BTreeSet<Vec<u32>> = solutions.iter().cloned().collect();
-            prop_assert_eq!(distinct.len(), solutions.len(), "each once");
+            let found = ways.find(sum, 1 << 16);
+            prop_assert_eq!(counts.count(sum).unwrap(), found.len() as u64);
+            let distinct: BTreeSet<Vec<u32>> = found.iter().cloned().collect();
+            prop_assert_eq!(distinct.len(), found.len(), "each once");
             prop_assert_eq!(distinct, expected.get(&sum).cloned().unwrap_or_default());
         }
     }
@@ -125,8 +151,8 @@ proptest! {
                 coefficients[at] += coefficients[at - *size as usize];
             }
         }
-        let mut solver = Solver::new(&actions(&sizes), &Limits::free(sizes.len())).unwrap();
-        prop_assert_eq!(solver.count(i64::try_from(sum).unwrap()).unwrap(), u64::try_from(coefficients[sum]).unwrap_or(u64::MAX));
+        let mut counts = WayCounts::new(&actions(&sizes), &Limits::free(sizes.len())).unwrap();
+        prop_assert_eq!(counts.count(i64::try_from(sum).unwrap()).unwrap(), u64::try_from(coefficients[sum]).unwrap_or(u64::MAX));
     }
 }
 
@@ -154,9 +180,9 @@ proptest! {
                 }
             }
         }
-        let mut solver = solver(&sizes, &[(first, "abcd"), (second, "cdef")]);
+        let mut counts = counts(&sizes, &[(first, "abcd"), (second, "cdef")]);
         for (sum, expected) in expected.into_iter().enumerate() {
-            prop_assert_eq!(u128::from(solver.count(i64::try_from(sum).unwrap()).unwrap()), expected, "sum {}", sum);
+            prop_assert_eq!(u128::from(counts.count(i64::try_from(sum).unwrap()).unwrap()), expected, "sum {}", sum);
         }
     }
 }
@@ -166,7 +192,7 @@ proptest! {
 fn the_papers_gateway_agrees_with_counting_by_number() {
     let sizes = [43, 44, 46, 47, 49, 52, 55];
     let kinds = [(12, "abcd"), (4, "abcdefg")];
-    let mut solver = solver(&sizes, &kinds);
+    let mut counts = counts(&sizes, &kinds);
     let most_sum = 16 * 55;
     let (shared, lamp_only) = (by_number(&sizes[..4], 16, most_sum), by_number(&sizes[4..], 4, most_sum));
     let mut expected = vec![0_u128; most_sum + 1];
@@ -175,20 +201,21 @@ fn the_papers_gateway_agrees_with_counting_by_number() {
             add_product(&mut expected, lamp_sums, shared_sums);
         }
     }
-    let limits = inventory(&kinds).limits(&actions(&sizes)).unwrap();
+    let actions = actions(&sizes);
+    let limits = inventory(&kinds).limits(&actions).unwrap();
+    let mut ways = Ways::new(&actions, &limits);
     for (sum, expected) in expected.iter().enumerate() {
         let sum = i64::try_from(sum).unwrap();
-        assert_eq!(u128::from(solver.count(sum).unwrap()), *expected, "sum {sum}");
-        let mut solutions = solver.solutions(sum).unwrap();
+        assert_eq!(u128::from(counts.count(sum).unwrap()), *expected, "sum {sum}");
         let mut distinct = BTreeSet::new();
-        while let Some(counts) = solutions.advance() {
-            assert!(limits.admits(counts) && sum_of(&sizes, counts) == sum, "{counts:?}");
-            distinct.insert(counts.to_vec());
+        for counts in ways.find(sum, 1 << 16) {
+            assert!(limits.admits(&counts) && sum_of(&sizes, &counts) == sum, "{counts:?}");
+            distinct.insert(counts);
         }
         assert_eq!(distinct.len() as u128, *expected);
     }
     assert!(expected.iter().sum::<u128>() > 50_000);
-    assert_eq!(solver.count(i64::try_from(most_sum).unwrap() + 1), Ok(0));
+    assert_eq!(counts.count(i64::try_from(most_sum).unwrap() + 1), Ok(0));
 }
 
 /// Kinds without a common action: the product of the kinds' polynomials.
@@ -197,7 +224,7 @@ fn many_kinds_agree_with_multiplying_their_polynomials() {
     let sizes: Vec<i64> = (0..12).map(|at| 40 + at * 7 % 23).collect();
     let letters: Vec<String> = LETTERS.chars().map(String::from).collect();
     let kinds: Vec<(u32, &str)> = letters.iter().zip(10..).map(|(letter, count)| (count, letter.as_str())).collect();
-    let mut solver = solver(&sizes, &kinds);
+    let mut counts = counts(&sizes, &kinds);
     let most_sum = 4000;
     let mut expected = vec![0_u128; most_sum + 1];
     expected[0] = 1;
@@ -214,7 +241,7 @@ fn many_kinds_agree_with_multiplying_their_polynomials() {
     }
     for (sum, expected) in expected.into_iter().enumerate() {
         assert_eq!(
-            solver.count(i64::try_from(sum).unwrap()).unwrap(),
+            counts.count(i64::try_from(sum).unwrap()).unwrap(),
             u64::try_from(expected).unwrap_or(u64::MAX),
             "sum {sum}"
         );

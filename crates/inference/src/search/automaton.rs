@@ -16,7 +16,7 @@ pub(super) const MAX_STATES: usize = 1 << 16;
 /// The most numbers that the states of a layer hold while it is built.
 const MAX_STATE_NUMBERS: usize = 1 << 24;
 
-/// The layers of all actions, in the solver's order.
+/// The layers of all actions, in the order of their classes.
 #[derive(Debug, Clone)]
 pub(super) struct Automaton {
     pub(super) layers: Vec<Layer>,

@@ -9,7 +9,7 @@ use sizeleak_model::Pmf;
 use super::way_table::{Heaviest, Ways};
 use super::way_weights::WayWeights;
 
-/// The first threshold, as a share of the weight of all ways, and by what it falls.
+/// The first threshold, as a share of the weight of all ways, and by what thresholds fall.
 const FIRST_SHARE: f64 = 1e-3;
 const FALL: f64 = 8.0;
 
@@ -265,10 +265,12 @@ impl<S: Sums> Search<'_, S> {
         starts.sort_by(|a, b| a.bound.total_cmp(&b.bound));
         let varies = self.weights.varies();
         let at_once = (most as u64).saturating_mul(MAX_SURPLUS).min(MAX_AT_ONCE);
-        let mut share = if !varies && count <= at_once { 0.0 } else { FIRST_SHARE };
+        // No way is heavier than the heaviest start; without a prior there may be more of them than a number can tell.
+        let greatest = starts.last().map_or(0.0, |start| start.bound);
+        let mut threshold = if !varies && count <= at_once { 0.0 } else { greatest.min(FIRST_SHARE * total) };
         let mut best = Found::default();
         loop {
-            let (found, is_complete) = self.above(share * total, starts.clone(), most);
+            let (found, is_complete) = self.above(threshold, starts.clone(), most);
             if is_complete || best.ways.is_empty() {
                 best = found;
             }
@@ -276,11 +278,12 @@ impl<S: Sums> Search<'_, S> {
                 break;
             }
             let weight = || best.ways.iter().map(|way| way.weight).sum::<f64>();
-            let is_enough = best.ways.len() >= most || share * total == 0.0;
-            if is_enough || varies && (share <= MIN_SHARE * FALL || weight() >= (1.0 - NEGLIGIBLE) * total) {
+            let is_enough = best.ways.len() as u64 >= count.min(most as u64) || threshold == 0.0;
+            let is_light = threshold <= MIN_SHARE * FALL * total;
+            if is_enough || varies && (is_light || weight() >= (1.0 - NEGLIGIBLE) * total) {
                 break;
             }
-            share /= FALL;
+            threshold /= FALL;
         }
         best.keep_heaviest(most);
         best.ways.sort_by(|a, b| b.weight.total_cmp(&a.weight));

@@ -7,11 +7,11 @@
 //! #(A: lo(A) ≤ most) − #(A: hi(A) < least)
 //! ```
 //!
-//! and both are sums of what a solver counts.
+//! and both are sums of what [`WayCounts`] counts.
 
 use sizeleak_model::{Action, Limits};
 
-use super::solver::{Solver, SolverError, SumTooLarge};
+use super::way_counts::{SearchError, SumTooLarge, WayCounts};
 
 /// Counts multisets by their ranges.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ impl RangeCount {
     /// A counter for these actions within these limits.
     ///
     /// # Errors
-    /// [`SolverError`] if the actions and limits cannot be solved for.
-    pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
+    /// [`SearchError`] if the actions and limits cannot be looked for.
+    pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
         let with_size = |size: fn([i64; 2]) -> i64| -> Vec<Action> {
             actions.iter().map(|action| Action::new(action.name.clone(), size(action.size_range()))).collect()
         };
@@ -50,33 +50,33 @@ impl RangeCount {
 
     /// The largest sum that any command can have; `usize::MAX` without an inventory.
     pub fn largest_sum(&self) -> usize {
-        self.by_most.solver.largest_sum().unwrap_or(usize::MAX)
+        self.by_most.counts.largest_sum().unwrap_or(usize::MAX)
     }
 }
 
 /// How many multisets have a sum of at most so many bytes.
 #[derive(Debug)]
 struct CumulativeCount {
-    solver: Solver,
+    counts: WayCounts,
     /// For each sum from 0 on.
     up_to: Vec<u64>,
 }
 
 impl CumulativeCount {
-    fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
-        Ok(Self { solver: Solver::new(actions, limits)?, up_to: Vec::new() })
+    fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
+        Ok(Self { counts: WayCounts::new(actions, limits)?, up_to: Vec::new() })
     }
 
     fn up_to(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
-        let largest = self.solver.largest_sum().and_then(|largest| i64::try_from(largest).ok());
+        let largest = self.counts.largest_sum().and_then(|largest| i64::try_from(largest).ok());
         let sum = largest.map_or(sum, |largest| sum.min(largest));
         let Ok(at) = usize::try_from(sum) else { return Ok(0) };
         if at >= self.up_to.len() {
             // The largest first: it says whether there is room, and the rest are look-ups.
-            self.solver.count(sum)?;
+            self.counts.count(sum)?;
             let mut before = self.up_to.last().copied().unwrap_or(0);
             for next in self.up_to.len()..=at {
-                before = before.saturating_add(self.solver.count(i64::try_from(next).unwrap_or(i64::MAX))?);
+                before = before.saturating_add(self.counts.count(i64::try_from(next).unwrap_or(i64::MAX))?);
                 self.up_to.push(before);
             }
         }

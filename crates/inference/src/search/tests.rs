@@ -37,7 +37,7 @@ fn ln_total(table: &WayWeights, sum: usize) -> f64 {
 /// Tables for actions of single sizes.
 fn tables(sizes: &[usize], limits: &Limits, prior: WalkPrior<'_>) -> Vec<WayWeights> {
     let action = |(at, size): (usize, &usize)| Action::new(at.to_string(), size.cast_signed() as i64);
-    WayWeights::tables(&sizes.iter().enumerate().map(action).collect::<Vec<_>>(), limits, Some(prior))
+    WayWeights::tables(&sizes.iter().enumerate().map(action).collect::<Vec<_>>(), limits, prior)
 }
 
 fn actions(number: usize) -> Vec<Action> {
@@ -211,7 +211,7 @@ fn the_heaviest_of_many_ways_are_found_without_storing_the_others() {
 fn memory_is_bounded() {
     let free = |actions: usize| (0..actions).map(|at| Action::new(at.to_string(), 40)).collect::<Vec<_>>();
     let reach = |actions: usize| {
-        Solver::new(&free(actions), &Limits::free(actions)).unwrap().count(i64::MAX).unwrap_err().reach
+        WayCounts::new(&free(actions), &Limits::free(actions)).unwrap().count(i64::MAX).unwrap_err().reach
     };
     assert_eq!((reach(1), reach(1 << 14)), ((1 << 25) - 1, (1 << 11) - 1));
 }

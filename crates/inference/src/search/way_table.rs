@@ -103,11 +103,21 @@ pub(super) struct WayTable<W> {
     cells: Vec<W>,
 }
 
+/// The largest sum that there is room for with so many states, in bytes.
+pub(super) fn reach<W>(states: usize) -> usize {
+    (MAX_TABLE_BYTES / size_of::<W>() / states.max(1)).saturating_sub(1)
+}
+
+/// The width that rows should have for a sum; `None` where they are wide enough.
+pub(super) fn wider(width: usize, sum: usize, max_sum: usize) -> Option<usize> {
+    // Doubling keeps the number of computations small.
+    (sum >= width).then(|| (sum + 1).max(width * 2).min(max_sum + 1))
+}
+
 impl<W: Ways> WayTable<W> {
     /// An empty table for sums up to `max_sum`, as far as there is room.
     pub(super) fn new(states: usize, max_sum: usize) -> Self {
-        let fitting = MAX_TABLE_BYTES / size_of::<W>() / states.max(1);
-        Self { max_sum: max_sum.min(fitting.saturating_sub(1)), width: 0, cells: Vec::new() }
+        Self { max_sum: max_sum.min(reach::<W>(states)), width: 0, cells: Vec::new() }
     }
 
     /// The largest sum there is room for, in bytes.
@@ -117,8 +127,7 @@ impl<W: Ways> WayTable<W> {
 
     /// The width that rows should have for a sum; `None` where they are wide enough.
     pub(super) fn wider(&self, sum: usize) -> Option<usize> {
-        // Doubling keeps the number of computations small.
-        (sum >= self.width).then(|| (sum + 1).max(self.width * 2).min(self.max_sum + 1))
+        wider(self.width, sum, self.max_sum)
     }
 
     /// Computes all rows anew.
@@ -140,6 +149,18 @@ impl<W: Ways> WayTable<W> {
 }
 
 impl Walks {
+    /// What all ways to each sum amount to; without layers, the empty way.
+    pub(super) fn totals<W: Ways>(&self, width: usize) -> Vec<W> {
+        let mut totals = vec![W::NONE; width];
+        totals[0] = W::END;
+        self.visit_rows(width, |offset, rows: &[Vec<W>]| {
+            if offset == 0 {
+                totals.clone_from(&rows[0]);
+            }
+        });
+        totals
+    }
+
     /// Calls `visit` with the rows of each layer's states, the last layer first, and the index of its first state.
     pub(super) fn visit_rows<W: Ways>(&self, width: usize, mut visit: impl FnMut(usize, &[Vec<W>])) {
         let mut end = vec![W::NONE; width];

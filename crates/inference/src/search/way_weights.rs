@@ -10,7 +10,7 @@ use sizeleak_model::{Action, Limits, Pmf, Prior};
 
 use super::automaton::{Automaton, Layer};
 use super::prior_walk::{COUNTED_ACTIONS, WalkPrior, WeighedTransitions};
-use super::solver::action_sizes;
+use super::way_counts::action_sizes;
 use super::way_table::{Heaviest, Priors, Walks, WayTable};
 
 /// The most products that filling a table takes; some seconds.
@@ -29,16 +29,19 @@ pub struct WayWeights {
 }
 
 impl WayWeights {
-    /// Tables of increasing range. Without a prior every multiset of actions weighs 1.
-    pub fn tables(actions: &[Action], limits: &Limits, prior: Option<WalkPrior<'_>>) -> Vec<Self> {
-        let exact =
-            prior.and_then(|prior| COUNTED_ACTIONS.iter().find_map(|most| Self::exact(actions, limits, &prior, *most)));
+    /// By the prior, in tables of increasing range.
+    pub fn tables(actions: &[Action], limits: &Limits, prior: WalkPrior<'_>) -> Vec<Self> {
+        let exact = COUNTED_ACTIONS.iter().find_map(|most| Self::exact(actions, limits, &prior, *most));
         let geometric = match prior {
-            None => Self::geometric(actions, limits, None),
-            Some(WalkPrior::Habit(prior)) => Self::geometric(actions, limits, Some(prior)),
-            Some(WalkPrior::Devices(_)) => None,
+            WalkPrior::Habit(prior) => Self::geometric(actions, limits, Some(prior)),
+            WalkPrior::Devices(_) => None,
         };
         exact.into_iter().chain(geometric).collect()
+    }
+
+    /// Every multiset of actions weighs 1. `None` without room for a table.
+    pub fn flat(actions: &[Action], limits: &Limits) -> Option<Self> {
+        Self::geometric(actions, limits, None)
     }
 
     /// Weights of commands of up to `most` actions, or of all if there cannot be more; `None` without room for them.
@@ -109,12 +112,7 @@ impl WayWeights {
         }
         if let Some(width) = self.heaviest.wider(sum) {
             self.heaviest.fill(&self.walks, width);
-            let totals = &mut self.totals;
-            self.walks.visit_rows(width, |offset, rows: &[Vec<f64>]| {
-                if offset == 0 {
-                    totals.clone_from(&rows[0]);
-                }
-            });
+            self.totals = self.walks.totals(width);
         }
         true
     }

@@ -104,7 +104,10 @@ proptest! {
         let range = [first, targets.last().unwrap().0];
         let mut ranges = RangeCount::new(&home, &limits).unwrap();
         let count = ranges.count(range).unwrap();
-        let mut table = WayWeights::tables(&home, &limits, prior.as_ref().map(WalkPrior::Habit)).remove(0);
+        let mut table = match &prior {
+            Some(prior) => WayWeights::tables(&home, &limits, WalkPrior::Habit(prior)).remove(0),
+            None => WayWeights::flat(&home, &limits).unwrap(),
+        };
         prop_assert!(table.prepare(ranges.largest_sum().min(range[1] as usize)));
         let found = HeaviestWays::find(&table, &targets, count, limit);
         let listed: Vec<Way<'_>> = found.iter().collect();
@@ -151,7 +154,7 @@ proptest! {
         let (home, limits) = home(&actions, None);
         let actions: Vec<Vec<(i64, f64)>> = home.iter().map(|action| action.sizes().collect()).collect();
         let targets: Vec<(i64, f64)> = targets.into_iter().collect();
-        let mut tables = WayWeights::tables(&home, &limits, Some(WalkPrior::Habit(&prior)));
+        let mut tables = WayWeights::tables(&home, &limits, WalkPrior::Habit(&prior));
         prop_assert_eq!(tables.len(), 2);
         let table = &mut tables[1];
         prop_assert!(table.prepare(20));

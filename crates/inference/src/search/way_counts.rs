@@ -1,0 +1,119 @@
+//! Counts the ways to make up a sum.
+//!
+//! With the actions in a fixed order, a way to make up a sum is a walk through the automaton: at each action it either
+//! takes one more of it or passes on to the next. `ways(i, q, s)` counts the walks from state `q` of action `i` that
+//! make up `s`:
+//!
+//! ```text
+//! ways(i, q, s) = ways(i + 1, pass(q), s) + ways(i, take(q), s − |aᵢ|)      if the inventory lets `q` take one more
+//! ways(n, q, s) = 1 if s = 0, else 0                                        beyond the last action
+//! ```
+//!
+//! Each multiset of actions is one walk, so counts are exact. The inventory is part of the recursion, so nothing has to
+//! be filtered afterwards.
+
+use sizeleak_model::{Action, InventoryError, Limits, Pmf};
+use thiserror::Error;
+
+use super::automaton::{Automaton, MAX_STATES};
+use super::way_table::{MAX_TABLE_BYTES, Priors, Walks, reach, wider};
+
+/// Counts the multisets of actions that make up sums.
+#[derive(Debug, Clone)]
+pub struct WayCounts {
+    walks: Walks,
+    /// The largest sum that any command can have, if the inventory sets one.
+    max_sum: Option<usize>,
+    /// The largest sum that can be counted, in bytes.
+    reach: usize,
+    /// Of each sum, as far as they were asked for.
+    counts: Vec<u64>,
+}
+
+/// Why the ways of a model's actions cannot be looked for.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum SearchError {
+    /// An action has no device.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// An action has no size.
+    #[error("the size of the action `{0}` is not positive: learn the model again")]
+    NoSize(String),
+    /// The inventory has too many states.
+    #[error(
+        "the inventory's kinds of device share actions in so many ways that a command has more than {MAX_STATES} \
+         states: merge kinds with nearly the same actions, or count fewer devices"
+    )]
+    TooManyStates,
+    /// The prior is about devices.
+    #[error("the prior `devices` needs to know the devices: learn with an inventory, and leave `free` out")]
+    NoDevices,
+    /// Commands are not weighed by their devices.
+    #[error("the inventory has too many combinations of devices to weigh commands by them: choose another prior")]
+    TooManyDevices,
+}
+
+/// A sum whose table would take too much memory.
+#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
+#[error(
+    "actions of {sum} bytes are beyond the {reach} bytes that a table of {} MiB reaches: learn with an inventory, or \
+     one of fewer devices or actions",
+    MAX_TABLE_BYTES >> 20
+)]
+pub struct SumTooLarge {
+    /// The sum asked for, in bytes.
+    pub sum: i64,
+    /// The largest sum that can be asked for, in bytes.
+    pub reach: usize,
+}
+
+impl WayCounts {
+    /// Counts of these actions within these limits, which must be for the same actions in the same order.
+    ///
+    /// # Errors
+    /// [`SearchError`].
+    pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
+        let sizes = action_sizes(actions)?;
+        let automaton = Automaton::new(&sizes, limits).ok_or(SearchError::TooManyStates)?;
+        let max_sum = (!limits.is_free()).then(|| {
+            let largest = sizes.iter().copied().max().unwrap_or(0);
+            largest.saturating_mul(limits.max_actions() as usize)
+        });
+        let reach = reach::<u64>(automaton.state_count).min(max_sum.unwrap_or(usize::MAX));
+        let sizes = automaton.layers.iter().map(|layer| Pmf::certain(layer.size.cast_signed() as i64)).collect();
+        let priors = Priors::Geometric(vec![1.0; automaton.layers.len()]);
+        Ok(Self { walks: Walks { automaton, priors, sizes }, max_sum, reach, counts: Vec::new() })
+    }
+
+    /// How many multisets of actions make up `sum` bytes; `u64::MAX` stands for that many or more. A look-up, if this
+    /// sum or a larger one was asked for before.
+    ///
+    /// # Errors
+    /// [`SumTooLarge`].
+    pub fn count(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
+        let Ok(wanted) = u64::try_from(sum) else { return Ok(0) };
+        if self.max_sum.is_some_and(|max| wanted > max as u64) {
+            return Ok(0);
+        }
+        let wanted = usize::try_from(wanted).ok().filter(|wanted| *wanted <= self.reach);
+        let wanted = wanted.ok_or(SumTooLarge { sum, reach: self.reach })?;
+        if let Some(width) = wider(self.counts.len(), wanted, self.reach) {
+            self.counts = self.walks.totals(width);
+        }
+        Ok(self.counts[wanted])
+    }
+
+    /// The largest sum that any command can have, if the inventory sets one.
+    pub(super) fn largest_sum(&self) -> Option<usize> {
+        self.max_sum
+    }
+}
+
+/// The actions' sizes in bytes.
+pub(super) fn action_sizes(actions: &[Action]) -> Result<Vec<usize>, SearchError> {
+    let sizes = actions.iter().map(|action| {
+        let size = usize::try_from(action.size).ok().filter(|size| *size > 0);
+        size.ok_or_else(|| SearchError::NoSize(action.name.clone()))
+    });
+    sizes.collect()
+}
