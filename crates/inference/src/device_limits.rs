@@ -114,15 +114,7 @@ impl DeviceLimits {
     /// The factor of the prior for devices that are free, given how many actions there are of each class; 0 beyond the
     /// limits.
     pub(crate) fn share(&self, totals: &[u32]) -> f64 {
-        let mut used = vec![0; self.limits.conditions().len()];
-        let mut share = 1.0;
-        for class in &self.order {
-            for _ in 0..totals.get(*class).copied().unwrap_or(0) {
-                let Some(factor) = self.take(*class, &mut used) else { return 0.0 };
-                share *= factor;
-            }
-        }
-        share
+        if self.limits.admits_totals(totals) { self.limits.free_shares(&self.order, totals) } else { 0.0 }
     }
 
     /// Takes a device for an action of a class, given how far each condition is used up. Returns the share of its

@@ -65,7 +65,7 @@ fn combinations(limits: &Limits, most: usize) -> Option<Vec<Combination>> {
         return None;
     }
     let mut found = vec![Combination { totals: vec![0; limits.classes()], free: 1.0 }];
-    for class in order(limits) {
+    for class in limits.class_order() {
         let mut more = Vec::new();
         for mut combination in found {
             loop {
@@ -85,13 +85,6 @@ fn combinations(limits: &Limits, most: usize) -> Option<Vec<Combination>> {
         found = more;
     }
     Some(found)
-}
-
-/// The classes, those that few devices have first: about the order in which actions are decomposed.
-fn order(limits: &Limits) -> Vec<usize> {
-    let mut classes: Vec<usize> = (0..limits.classes()).collect();
-    classes.sort_by_key(|class| limits.max_of_class(*class));
-    classes
 }
 
 /// Which share of all actions is of each class.
