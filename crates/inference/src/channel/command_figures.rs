@@ -3,9 +3,12 @@
 //! The same figures as [`super::Measures`] has of [`super::Observation::command`], for homes of more outputs. What is
 //! too improbable to change a figure is left out, and its probability is known.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
-use super::key_figures::bits;
+use foldhash::fast::FixedState;
+
+use super::key_figures::entropy_bits;
 use super::observation::{Row, RowKey, rows};
 use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenClasses};
 use super::size_noise::SizeNoise;
@@ -68,13 +71,18 @@ impl CommandFigures {
         let cells = figures.cells(&rows, sizes, &mut seen)?;
         let mut outputs = 0;
         for of_size in cells.chunk_by(|one, next| one.size == next.size) {
-            let mut joint: BTreeMap<Vec<u32>, Joint> = BTreeMap::new();
+            let mut joint: HashMap<Vec<u32>, Joint, FixedState> = HashMap::default();
             for cell in of_size {
-                let SeenOfReplies { shares: of_reply, missing } = seen.above(cell, MIN_PROBABILITY / cell.joint.all)?;
-                figures.left_out += missing * cell.joint.all;
-                for (replies, share) in of_reply {
-                    joint.entry(replies).or_default().add(cell.joint, share);
-                }
+                let mut all = 0.0;
+                seen.visit(cell.actions, cell.classes, MIN_PROBABILITY / cell.joint.all, &mut |replies, share| {
+                    all += share;
+                    if let Some(joint) = joint.get_mut(replies) {
+                        joint.add(cell.joint, share);
+                    } else {
+                        joint.entry(replies.to_vec()).or_default().add(cell.joint, share);
+                    }
+                })?;
+                figures.left_out += (1.0 - all).max(0.0) * cell.joint.all;
             }
             outputs += joint.len();
             if outputs > MAX_OUTPUTS {
@@ -82,7 +90,7 @@ impl CommandFigures {
             }
             figures.named += joint.values().map(|joint| joint.greatest).sum::<f64>();
             // I(A; T) = H(T) − H(T | A); the latter was taken off before.
-            figures.information_bits += entropy(joint.values().map(|joint| joint.all));
+            figures.information_bits += entropy_bits(joint.values().map(|joint| joint.all));
         }
         Ok(figures)
     }
@@ -95,30 +103,22 @@ impl CommandFigures {
         seen: &mut SeenReplies<'_>,
     ) -> Result<Vec<Cell<'a>>, SpaceError> {
         let mut of_sizes = BTreeMap::new();
-        let mut reply_bits = BTreeMap::new();
         let mut cells: Vec<Cell<'_>> = Vec::new();
         for (key, Row { secrets, .. }) in rows {
             let of_size = of_sizes
                 .entry((key.bytes, key.actions, &key.varying))
                 .or_insert_with(|| sizes.sizes(key.bytes, key.actions, &key.varying));
-            let size_bits = entropy(of_size.iter().map(|(_, share)| *share));
+            let size_bits = entropy_bits(of_size.iter().map(|(_, share)| *share));
             let cell = |size, share: f64| Cell {
                 size,
                 actions: key.actions,
                 classes: &key.replies,
                 joint: Joint { all: share * secrets.weight, greatest: share * secrets.most() },
             };
-            let bits = if let Some(bits) = reply_bits.get(&(key.actions, &key.replies)) {
-                *bits
-            } else {
-                let of_reply = seen.above(&cell(0, 1.0), MIN_PROBABILITY)?.shares;
-                let bits = entropy(of_reply.into_iter().map(|(_, share)| share));
-                reply_bits.insert((key.actions, &key.replies), bits);
-                bits
-            };
+            let reply_bits = seen.bits(key.actions, &key.replies)?;
             self.guessing = self.guessing.max(secrets.most());
             self.prior_bits -= secrets.weighted_log;
-            self.information_bits -= secrets.weight * (size_bits + bits);
+            self.information_bits -= secrets.weight * (size_bits + reply_bits);
             cells.extend(of_size.iter().map(|(size, share)| cell(*size, *share)));
             if cells.len() > MAX_CELLS {
                 return Err(SpaceError::TooMany);
@@ -140,16 +140,9 @@ impl CommandFigures {
 /// What is seen of replies.
 #[derive(Debug)]
 enum SeenReplies<'a> {
-    OfActions(&'a ReplyNoise<'a>),
+    /// With the entropies by the number of actions, once they are asked for.
+    OfActions(&'a ReplyNoise<'a>, BTreeMap<u32, f64>),
     OfClasses(SeenClasses<'a>),
-}
-
-/// What may be seen of the replies to a command.
-struct SeenOfReplies {
-    /// What is seen, each with its probability.
-    shares: Vec<(Vec<u32>, f64)>,
-    /// The probability of what is left out.
-    missing: f64,
 }
 
 impl<'a> SeenReplies<'a> {
@@ -157,22 +150,38 @@ impl<'a> SeenReplies<'a> {
         if let ReplyNoise::Classes(classes) = replies {
             Self::OfClasses(SeenClasses::new(classes))
         } else {
-            Self::OfActions(replies)
+            Self::OfActions(replies, BTreeMap::new())
         }
     }
 
-    /// What is seen of the replies to a command with at least about this probability, and that of the rest.
-    fn above(&mut self, cell: &Cell<'_>, least: f64) -> Result<SeenOfReplies, SpaceError> {
-        let found = match self {
-            Self::OfActions(replies) => replies.distribution(cell.actions, &[])?,
-            Self::OfClasses(classes) => classes.above(cell.classes, least)?,
-        };
-        let all: f64 = found.iter().map(|(_, share)| share).sum();
-        Ok(SeenOfReplies { shares: found, missing: (1.0 - all).max(0.0) })
+    /// The entropy of what is seen of the replies to a command of so many actions with so many replies of each class.
+    fn bits(&mut self, actions: u32, classes: &[u32]) -> Result<f64, SpaceError> {
+        match self {
+            Self::OfActions(replies, known) => Ok(match known.entry(actions) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let seen = replies.distribution(actions, &[])?;
+                    *new.insert(entropy_bits(seen.into_iter().map(|(_, share)| share)))
+                }
+            }),
+            Self::OfClasses(of_classes) => of_classes.bits(classes),
+        }
     }
-}
 
-/// The entropy of a distribution, in bits.
-fn entropy(probabilities: impl Iterator<Item = f64>) -> f64 {
-    probabilities.map(bits).sum()
+    /// What is seen of the replies to a command with at least about this probability, each once.
+    fn visit(
+        &mut self,
+        actions: u32,
+        classes: &[u32],
+        least: f64,
+        visit: &mut impl FnMut(&[u32], f64),
+    ) -> Result<(), SpaceError> {
+        match self {
+            Self::OfActions(replies, _) => {
+                replies.distribution(actions, &[])?.iter().for_each(|(seen, share)| visit(seen, *share));
+                Ok(())
+            }
+            Self::OfClasses(of_classes) => of_classes.visit(classes, least, visit),
+        }
+    }
 }

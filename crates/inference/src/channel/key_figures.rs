@@ -121,7 +121,7 @@ impl SeenOutputs {
         let probable = || self.possible().filter(|seen| seen.probability >= least_probability);
         let (guessing, named) = (self.prior.most(), self.possible().map(|seen| seen.best(1)).sum::<f64>());
         // I(A; T) = H(T) − H(T | A).
-        let information_bits = self.possible().map(|seen| bits(seen.probability)).sum::<f64>() - self.output_bits;
+        let information_bits = entropy_bits(self.possible().map(|seen| seen.probability)) - self.output_bits;
         KeyFigures {
             guessing,
             named,
@@ -134,7 +134,12 @@ impl SeenOutputs {
     }
 }
 
+/// The entropy of a distribution.
+pub(super) fn entropy_bits(probabilities: impl Iterator<Item = f64>) -> f64 {
+    probabilities.map(bits).sum()
+}
+
 /// −p·log₂ p.
-pub(super) fn bits(probability: f64) -> f64 {
+fn bits(probability: f64) -> f64 {
     -weight_log(probability)
 }

@@ -1,10 +1,11 @@
 //! What is seen of the replies to a command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use sizeleak_model::{Model, ReplyCountModel, SingleReplies};
 
+use super::key_figures::entropy_bits;
 use crate::space::SpaceError;
 
 /// What is less probable is left out: of the 10⁴ that a reply distribution has at most, 10⁻⁷ together.
@@ -58,6 +59,25 @@ pub struct ReplyClasses {
     /// A model's replies are taken to be seen apart from each other and from foreign records, each with its class. An
     /// observer of sizes sees that through noise, so it gives away at most as much.
     pub is_exact: bool,
+}
+
+impl ReplyClasses {
+    /// The classes, those together that may look alike.
+    fn alike(&self) -> Vec<Vec<usize>> {
+        let mut found: Vec<(BTreeSet<usize>, Vec<usize>)> = Vec::new();
+        for (class, outcomes) in self.classes.iter().enumerate() {
+            let mut own: (BTreeSet<usize>, _) = (outcomes.iter().filter_map(|(look, _)| *look).collect(), vec![class]);
+            let (together, apart): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|(looks, _)| !looks.is_disjoint(&own.0));
+            found = apart;
+            for (looks, classes) in together {
+                own.0.extend(looks);
+                own.1.extend(classes);
+            }
+            found.push(own);
+        }
+        found.into_iter().map(|(_, classes)| classes).collect()
+    }
 }
 
 impl From<&SingleReplies> for ReplyClasses {
@@ -131,7 +151,13 @@ impl<'a> ReplyNoise<'a> {
         let found = match self {
             Self::Unseen => vec![(Vec::new(), 1.0)],
             Self::Count(replies) => counts(replies, actions),
-            Self::Classes(replies) => SeenClasses::new(replies).above(classes, MIN_PROBABILITY)?,
+            Self::Classes(replies) => {
+                let mut found = Vec::new();
+                let mut add = |seen: &[u32], probability: f64| found.push((seen.to_vec(), probability));
+                SeenClasses::new(replies).visit(classes, MIN_PROBABILITY, &mut add)?;
+                found.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+                found
+            }
         };
         let all: f64 = found.iter().map(|(_, probability)| probability).sum();
         Ok(found.into_iter().map(|(seen, probability)| (seen, probability / all)).collect())
@@ -159,25 +185,77 @@ pub(super) struct SeenClasses<'a> {
     replies: &'a ReplyClasses,
     /// By class and number of replies: what is seen of them, the most probable first.
     of_numbers: Vec<Vec<ReplyDistribution>>,
+    /// The classes, those together that may look alike.
+    alike: Vec<Vec<usize>>,
+    /// What is seen of classes that may look alike, by how many replies of each there should be, and of no others.
+    together: BTreeMap<Vec<u32>, SeenTogether>,
+}
+
+#[derive(Debug)]
+struct SeenTogether {
+    /// The most probable first.
+    seen: ReplyDistribution,
+    /// The entropy in bits.
+    bits: f64,
 }
 
 impl<'a> SeenClasses<'a> {
     pub(super) fn new(replies: &'a ReplyClasses) -> Self {
         let nothing = vec![vec![(vec![0; replies.looks], 1.0)]];
-        Self { replies, of_numbers: vec![nothing; replies.classes.len()] }
+        let of_numbers = vec![nothing; replies.classes.len()];
+        Self { replies, of_numbers, alike: replies.alike(), together: BTreeMap::new() }
     }
 
-    /// What is seen with at least about this probability, in the order of what it is.
-    pub(super) fn above(&mut self, classes: &[u32], least: f64) -> Result<ReplyDistribution, SpaceError> {
-        for (class, number) in classes.iter().enumerate() {
-            self.prepare(class, *number as usize)?;
+    /// The entropy of what is seen, in bits. Classes that never look alike are independent.
+    pub(super) fn bits(&mut self, classes: &[u32]) -> Result<f64, SpaceError> {
+        Ok(self.parts(classes)?.iter().map(|part| part.bits).sum())
+    }
+
+    /// What is seen with at least about this probability, each once.
+    pub(super) fn visit(
+        &mut self,
+        classes: &[u32],
+        least: f64,
+        visit: &mut impl FnMut(&[u32], f64),
+    ) -> Result<(), SpaceError> {
+        let looks = self.replies.looks;
+        let parts: Vec<&[(Vec<u32>, f64)]> = self.parts(classes)?.into_iter().map(|part| &part.seen[..]).collect();
+        walk(&parts, &mut vec![0; looks], 1.0, least, visit);
+        Ok(())
+    }
+
+    /// The parts of these classes that never look alike, where there should be replies.
+    fn parts(&mut self, classes: &[u32]) -> Result<Vec<&SeenTogether>, SpaceError> {
+        let mut keys = Vec::new();
+        for at in 0..self.alike.len() {
+            let mut own = vec![0; classes.len()];
+            self.alike[at].iter().for_each(|class| own[*class] = classes[*class]);
+            if own.iter().all(|number| *number == 0) {
+                continue;
+            }
+            if !self.together.contains_key(&own) {
+                let seen = self.see_together(&self.alike[at].clone(), classes)?;
+                let bits = entropy_bits(seen.iter().map(|(_, share)| *share));
+                self.together.insert(own.clone(), SeenTogether { seen, bits });
+            }
+            keys.push(own);
         }
-        let parts = self.of_numbers.iter().zip(classes).filter(|(_, number)| **number > 0);
-        let parts: Vec<&[(Vec<u32>, f64)]> =
-            parts.map(|(of_numbers, number)| of_numbers[*number as usize].as_slice()).collect();
-        let mut found = BTreeMap::new();
-        walk(&parts, &mut vec![0; self.replies.looks], 1.0, least, &mut found);
-        Ok(found.into_iter().collect())
+        Ok(keys.iter().map(|key| &self.together[key]).collect())
+    }
+
+    fn see_together(&mut self, alike: &[usize], classes: &[u32]) -> Result<ReplyDistribution, SpaceError> {
+        for class in alike {
+            self.prepare(*class, classes[*class] as usize)?;
+        }
+        let of_class = |class: &usize| &self.of_numbers[*class][classes[*class] as usize];
+        if let [class] = alike {
+            return Ok(of_class(class).clone());
+        }
+        let parts: Vec<&[(Vec<u32>, f64)]> = alike.iter().map(|class| &of_class(class)[..]).collect();
+        let mut found: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+        let mut add = |seen: &[u32], probability: f64| *found.entry(seen.to_vec()).or_default() += probability;
+        walk(&parts, &mut vec![0; self.replies.looks], 1.0, MIN_PROBABILITY, &mut add);
+        Ok(most_probable_first(found))
     }
 
     fn prepare(&mut self, class: usize, number: usize) -> Result<(), SpaceError> {
@@ -196,24 +274,28 @@ impl<'a> SeenClasses<'a> {
             if more.len() > MAX_OUTCOMES {
                 return Err(SpaceError::TooMany);
             }
-            let mut more: ReplyDistribution = more.into_iter().collect();
-            more.sort_by(|one, other| other.1.total_cmp(&one.1));
-            of_numbers.push(more);
+            of_numbers.push(most_probable_first(more));
         }
         Ok(())
     }
 }
 
+fn most_probable_first(seen: BTreeMap<Vec<u32>, f64>) -> ReplyDistribution {
+    let mut seen: ReplyDistribution = seen.into_iter().collect();
+    seen.sort_by(|one, other| other.1.total_cmp(&one.1));
+    seen
+}
+
 /// All combinations of what is seen of the parts, each of which has its most probable outcome first.
 fn walk(
     parts: &[&[(Vec<u32>, f64)]],
-    seen: &mut Vec<u32>,
+    seen: &mut [u32],
     probability: f64,
     least: f64,
-    found: &mut BTreeMap<Vec<u32>, f64>,
+    visit: &mut impl FnMut(&[u32], f64),
 ) {
     let Some((first, others)) = parts.split_first() else {
-        *found.entry(seen.clone()).or_default() += probability;
+        visit(seen, probability);
         return;
     };
     for (own, share) in *first {
@@ -221,7 +303,63 @@ fn walk(
             break;
         }
         seen.iter_mut().zip(own).for_each(|(seen, own)| *seen += own);
-        walk(others, seen, probability * share, least, found);
+        walk(others, seen, probability * share, least, visit);
         seen.iter_mut().zip(own).for_each(|(seen, own)| *seen -= own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is seen of all replies together, one reply after the other.
+    fn all_together(replies: &ReplyClasses, classes: &[u32]) -> BTreeMap<Vec<u32>, f64> {
+        let mut found = BTreeMap::from([(vec![0; replies.looks], 1.0)]);
+        for (outcomes, number) in replies.classes.iter().zip(classes) {
+            for _ in 0..*number {
+                let mut more = BTreeMap::new();
+                for (seen, probability) in &found {
+                    for (look, share) in outcomes {
+                        let mut seen: Vec<u32> = seen.clone();
+                        look.iter().for_each(|look| seen[*look] += 1);
+                        *more.entry(seen).or_insert(0.0) += probability * share;
+                    }
+                }
+                found = more;
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn classes_that_look_alike_or_not_are_seen_as_reply_by_reply(
+            looks in prop::collection::vec((0..6_usize, 0..6_usize, 0.1..0.9_f64), 1..5),
+            numbers in [0..3_u32, 0..3_u32, 0..3_u32, 0..3_u32],
+        ) {
+            let class = |(one, other, share): &(usize, usize, f64)| {
+                vec![(Some(*one), 0.9 * share), (Some(*other), 0.9 * (1.0 - share)), (None, 0.1)]
+            };
+            let replies = ReplyClasses {
+                per_action: Vec::new(),
+                per_command: vec![0; looks.len()],
+                classes: looks.iter().map(class).collect(),
+                looks: 6,
+                is_exact: true,
+            };
+            let classes = &numbers[..looks.len()];
+            let mut seen = SeenClasses::new(&replies);
+            let mut found = BTreeMap::new();
+            let mut is_new = true;
+            let mut add = |seen: &[u32], share: f64| is_new &= found.insert(seen.to_vec(), share).is_none();
+            seen.visit(classes, 0.0, &mut add).unwrap();
+            let expected = all_together(&replies, classes);
+            prop_assert!(is_new && found.keys().eq(expected.keys()));
+            prop_assert!(found.values().zip(expected.values()).all(|(one, other)| (one - other).abs() < 1e-12));
+            let bits = entropy_bits(expected.into_values());
+            prop_assert!((seen.bits(classes).unwrap() - bits).abs() < 1e-9);
+        }
     }
 }
