@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use support::archive_home::describe_later;
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
 use support::rotation::{capture, packets, tree};
 use tempfile::TempDir;
@@ -98,9 +99,8 @@ fn flip(file: &Path) {
 fn a_new_file_is_read_alone() {
     let home = Rotated::of(6);
     home.write(0..5);
-    // Files that have just been written may still change.
-    thread::sleep(Duration::from_secs(4));
     home.run("out");
+    describe_later(&home.path("out"));
     let before = home.made("out");
     assert_eq!(before.len(), 5 * 3 + 2, "{before:?}");
     home.write([5]);

@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use support::home::{Home, small};
 use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, write};
 use support::transcript::Transcript;
 
@@ -141,44 +142,40 @@ fn arguments_missing_or_at_the_wrong_place_are_named() {
 
 #[test]
 fn folders_are_read_as_the_captures_in_them_by_run_learn_and_evaluate() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = folder.path().join("archive");
+    let home = Home::new(&small(), 3);
+    assert!(home.learn("model.toml", &[]).status.success());
+    let archive = home.path("archive");
     fs::create_dir_all(archive.join("day")).unwrap();
     for name in ["learn.pcap", "test.pcap", "learn.csv"] {
-        write(&archive.join("day"), name, bundled(name));
+        fs::copy(home.path(name), archive.join("day").join(name)).unwrap();
     }
-    let folder_of = |name: &str| format!("{}/day/{name}", archive.display());
-    let both = format!("{} {}", folder_of("learn.pcap"), folder_of("test.pcap"));
-    let run = |captures: &str| {
-        let arguments = format!("run {captures} {} --kind identification", of_home());
-        stdout(&mut sizeleak(&arguments))
+    let [whole, both] =
+        [vec![archive.clone()], ["learn.pcap", "test.pcap"].map(|name| archive.join("day").join(name)).to_vec()];
+    let done = |words: &str, captures: &[PathBuf], more: &[&Path]| {
+        stdout(sizeleak(words).args(captures).args(["-q", "--gateway", GATEWAY]).args(more))
     };
-    assert!(run(&archive.display().to_string()) == run(&both));
+    let with_model = [Path::new("--model"), &home.path("model.toml")];
+    let run = |captures: &[PathBuf]| done("run --format ndjson --kind identification", captures, &with_model);
+    let answers = run(&both);
+    assert!(run(&whole) == answers && answers.iter().filter(|byte| **byte == b'\n').count() > 100);
 
-    let model = |captures: &str| {
-        let file = folder.path().join("model.toml");
-        let labels = example("learn.csv");
-        let arguments = format!("learn {captures} --labels {labels} --gateway {GATEWAY} -q -o {}", file.display());
-        stdout(&mut sizeleak(&arguments));
-        fs::read_to_string(file).unwrap()
+    let (labels, model) = (home.path("learn.csv"), home.path("both.toml"));
+    let learned = |captures: &[PathBuf]| {
+        done("learn", captures, &[Path::new("--labels"), &labels, Path::new("-o"), &model]);
+        fs::read_to_string(&model).unwrap()
     };
-    let learned = model(&both);
-    assert_eq!(model(&archive.display().to_string()), learned);
+    assert_eq!(learned(&whole), learned(&both));
 
-    let mut labels = bundled("learn.csv");
-    labels.extend(bundled("test.csv").split_inclusive(|byte| *byte == b'\n').skip(1).flatten());
-    let labels = write(folder.path(), "both.csv", labels);
-    let figures = |captures: &str, more: &str| {
-        let labels = labels.display();
-        stdout(&mut sizeleak(&format!(
-            "evaluate {captures} --labels {labels} --gateway {GATEWAY} -q --format=json {more}"
-        )))
+    let mut labels = fs::read(home.path("learn.csv")).unwrap();
+    labels.extend(fs::read(home.path("test.csv")).unwrap().split_inclusive(|byte| *byte == b'\n').skip(1).flatten());
+    let labels = write(&archive, "../both.csv", labels);
+    let figures = |captures: &[PathBuf], more: &[&Path]| {
+        done("evaluate --format=json", captures, &[&[Path::new("--labels"), &labels][..], more].concat())
     };
-    let with_model = format!("--model {}", example("model.toml"));
-    let whole = archive.display().to_string();
     assert!(figures(&whole, &with_model) == figures(&both, &with_model));
     // One after another: each file of its own.
-    assert!(figures(&whole, "--folds captures") == figures(&both, "--folds captures"));
+    let in_folds = ["--folds", "captures"].map(Path::new);
+    assert!(figures(&whole, &in_folds) == figures(&both, &in_folds));
 }
 
 #[test]

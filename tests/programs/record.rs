@@ -23,6 +23,10 @@ const SCENARIO: &str = "[replies]\ndelay = { min = \"2ms\", max = \"8ms\" }\n";
 const SIZES: [(&str, i64); 7] =
     [("on", 28), ("off", 29), ("toggle", 32), ("timer", 34), ("dim", 36), ("white", 35), ("colour", 40)];
 
+/// Plugs with three of its actions: a home that is known after half as many commands.
+const PLUGS: &str = "[command]\nmost-actions = 12\n\
+                     [[device]]\nname = \"plug\"\ncount = 12\nactions = [\"on\", \"off\", \"timer\"]\n";
+
 /// A folder with a scenario, an inventory and the capture that the home writes.
 struct Bench {
     folder: TempDir,
@@ -30,8 +34,13 @@ struct Bench {
 }
 
 impl Bench {
+    /// The paper's home.
+    fn new() -> Self {
+        Self::of("", "")
+    }
+
     /// A home of the scenario with `more`, and further options of `simulate`.
-    fn new(more: &str, options: &str) -> Self {
+    fn of(more: &str, options: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         fs::write(path("home.toml"), format!("{more}\n{SCENARIO}")).unwrap();
@@ -59,13 +68,13 @@ impl Bench {
 
     /// A recording into a folder, without its way to send and to capture.
     fn plain(&self, output: &str) -> Command {
-        // On a busy machine, packets come 100 ms late.
-        self.limited(output, "--silence 150ms --max-commands 100")
+        // On a busy machine, packets come 100 ms late. Labels alone need no pause.
+        self.limited(output, "--silence 150ms --pause 1ms --max-commands 100")
     }
 
     /// The same, with limits of its own.
     fn limited(&self, output: &str, limits: &str) -> Command {
-        let mut command = sizeleak(&format!("record --pause 100ms --gateway 192.168.1.20 {limits}"));
+        let mut command = sizeleak(&format!("record --gateway 192.168.1.20 {limits}"));
         command.arg("--inventory").arg(self.path("inventory.toml")).arg("-o").arg(self.path(output));
         command
     }
@@ -81,8 +90,10 @@ impl Bench {
         serde_json::from_slice(&fs::read(self.path(output).join("record.json")).unwrap()).unwrap()
     }
 
-    /// Asserts that the model of a folder has the true sizes.
+    /// Asserts that the model of a folder has the true sizes of all actions of the home.
     fn assert_right(&self, output: &str) {
+        let inventory = fs::read_to_string(self.path("inventory.toml")).unwrap();
+        let there = |(name, _): &(&str, i64)| inventory.contains(&format!("\"{name}\""));
         let text = fs::read_to_string(self.path(output).join("model.toml")).unwrap();
         let model: toml::Table = text.parse().unwrap();
         let actions = model["action"].as_array().unwrap();
@@ -90,7 +101,8 @@ impl Bench {
             .iter()
             .map(|action| (action["name"].as_str().unwrap(), action["size"].as_integer().unwrap()))
             .collect();
-        assert_eq!(found, SIZES);
+        assert_eq!(found, SIZES.into_iter().filter(there).collect::<Vec<_>>());
+        assert!(found.len() >= 3, "{inventory}");
     }
 }
 
@@ -108,7 +120,7 @@ fn ended(output: &Output) -> String {
 
 #[test]
 fn a_home_is_recorded_and_learned_by_itself() {
-    let bench = Bench::new("", "");
+    let bench = Bench::new();
     let text = ended(&run(&mut bench.record("out")));
     bench.assert_right("out");
     assert!(text.contains("sizeleak audit --model"), "{text}");
@@ -157,7 +169,7 @@ fn asked(line: &str) -> Option<(u64, String)> {
 
 #[test]
 fn a_person_is_asked_where_no_program_sends() {
-    let bench = Bench::new("", "");
+    let bench = Bench::of(PLUGS, "");
     let mut home = Command::new("sh");
     let home = home.args(["-c", &format!("exec {}", bench.serve)]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut home = home.stderr(Stdio::null()).spawn().unwrap();
@@ -200,10 +212,10 @@ fn a_person_is_asked_where_no_program_sends() {
 
 #[test]
 fn a_gateway_that_drops_most_commands_is_refused() {
-    let bench = Bench::new("", "");
+    let bench = Bench::new();
     let send =
         "read -r told; number=${told#*:}; number=${number%%,*}; [ $((number % 3)) != 0 ] || echo \"$told\" >> COMMANDS";
-    let output = driven(&bench, &mut bench.limited("out", "--silence 60ms --max-commands 24 -q"), send);
+    let output = driven(&bench, &mut bench.limited("out", "--silence 60ms --pause 100ms --max-commands 24 -q"), send);
     assert_fails(&output, 1, &["no model can be learned"]);
     // With hardly a message, none is taken for a command.
     let said = ["drops the others", "there is no command in the captures"];
@@ -213,7 +225,7 @@ fn a_gateway_that_drops_most_commands_is_refused() {
 
 #[test]
 fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
-    let bench = Bench::new("[capture]\nloss = 0.01", "--clock-ahead 20s");
+    let bench = Bench::of(&format!("{PLUGS}[capture]\nloss = 0.01"), "--clock-ahead 20s");
     // Every fifth command is not sent, and says so; one in ten gets lost without a word.
     let send = "read -r told; case $told in *:[0-9]*[05],*actions*|*:[05],*actions*) echo no luck >&2; exit 3;; \
                 *:[0-9]*7,*actions*|*:7,*actions*) exit 0;; esac; echo \"$told\" >> COMMANDS";
@@ -226,7 +238,7 @@ fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
     assert_eq!(count, journal.steps.len() / 5);
     let unseen = |step: &&Step| step.outcome == Outcome::NotSeen;
     let lost = journal.steps.iter().filter(|step| step.number % 10 == 7);
-    assert!(lost.clone().all(|step| unseen(&step)) && lost.count() >= 4, "{text}");
+    assert!(lost.clone().all(|step| unseen(&step)) && lost.count() >= 3, "{text}");
     // A packet in a hundred is lost, too.
     let others = journal.steps.iter().filter(unseen).filter(|step| step.number % 10 != 7).count();
     assert!(others <= 3 && text.contains("have no message in their turn, and do not count: "), "{text}");
@@ -241,14 +253,19 @@ fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
 
 #[test]
 fn packets_that_arrive_late_are_said() {
-    let bench = Bench::new("", "");
-    let late = format!("sleep 0.3; exec < {}; while sleep 0.5; do cat; done", bench.path("home.pcap").display());
-    for (capture, silence, is_late) in [(late, "60ms", true), (bench.capture(), "1s", false)] {
-        let mut record = bench.limited(silence, &format!("--silence {silence} --max-commands 3"));
+    let assert_said = |silence: &str, is_late: bool| {
+        let bench = Bench::new();
+        let late = format!("sleep 0.3; exec < {}; while sleep 0.5; do cat; done", bench.path("home.pcap").display());
+        let capture = if is_late { late } else { bench.capture() };
+        let mut record = bench.limited("out", &format!("--silence {silence} --pause 100ms --max-commands 3"));
         let output = run(record.args(["--do-lines", &bench.serve, "--capture-with", &capture]));
         let text = stderr(&output);
         assert_eq!(text.contains("late, longer than `--silence`"), is_late, "{text}");
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| assert_said("60ms", true));
+        scope.spawn(|| assert_said("1s", false));
+    });
 }
 
 /// Waits until a recording has handed over so many commands.
@@ -266,7 +283,7 @@ fn wait_for(bench: &Bench, child: &mut Child, steps: usize) {
 
 /// Kills a recording after each of these numbers of commands, a little later each time, and goes on with it.
 fn killed(moments: &[usize]) {
-    let bench = Bench::new("", "");
+    let bench = Bench::of(PLUGS, "");
     for (at, steps) in moments.iter().enumerate() {
         let mut child = bench.record("out").stderr(Stdio::null()).spawn().unwrap();
         wait_for(&bench, &mut child, *steps);
@@ -297,7 +314,7 @@ fn a_recording_that_was_killed_at_twenty_moments_ends_with_the_same_model() {
 
 #[test]
 fn ctrl_c_ends_after_the_command_and_writes_everything() {
-    let bench = Bench::new("", "");
+    let bench = Bench::new();
     let mut child = bench.record("out").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&bench, &mut child, 16);
     interrupt(&child);
@@ -311,7 +328,7 @@ fn ctrl_c_ends_after_the_command_and_writes_everything() {
 
 #[test]
 fn only_what_is_safe_or_included_is_commanded() {
-    let bench = Bench::new("", "");
+    let bench = Bench::new();
     let inventory = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\
                      [[device]]\nname = \"lock\"\ncount = 1\nactions = [\"open\"]\nsafe = false\n";
     fs::write(bench.path("inventory.toml"), inventory).unwrap();
@@ -343,7 +360,7 @@ fn only_what_is_safe_or_included_is_commanded() {
 
 #[test]
 fn a_plan_of_learn_is_recorded_first() {
-    let bench = Bench::new("", "");
+    let bench = Bench::new();
     fs::write(bench.path("plan.csv"), "time,on,dim,off\n,2,1,0\n,0,3,0\n").unwrap();
     let mut command = bench.plain("out");
     command.args(["--labels-only", "--do", "cat > /dev/null", "--plan"]);
@@ -355,7 +372,7 @@ fn a_plan_of_learn_is_recorded_first() {
 
 #[test]
 fn what_cannot_work_is_said() {
-    let bench = Bench::new("", "");
+    let bench = Bench::new();
     let fails_in = |folder: &str, more: &[&str], code, words: &[&str]| {
         assert_fails(&run(bench.plain(folder).args(more)), code, words);
     };

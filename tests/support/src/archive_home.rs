@@ -1,9 +1,10 @@
 //! An archive of two gateways as it is in the field: rotated files of two capture points, some of them odd.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use flate2::write::GzEncoder;
 use sizeleak_simulator::Scenario;
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::home::Home;
 use crate::programs::{example, root, write};
-use crate::rotation::{capture, packets};
+use crate::rotation::{capture, packets, tree};
 
 /// The gateway of the point `attic`.
 pub const OTHER_GATEWAY: &str = "fd00::20";
@@ -88,5 +89,16 @@ impl Archive {
         let whole = capture(&header, second);
         write(&attic, "2.cap", &whole[..whole.len() - 5]);
         symlink("../hall/home.pcap.1", attic.join("again")).unwrap();
+    }
+}
+
+/// Makes the descriptions in a folder of results later than they are: a file that had just changed when it was described
+/// may change again unseen, so that its content is read again.
+pub fn describe_later(out: &Path) {
+    let later = SystemTime::now() + Duration::from_mins(1);
+    let descriptions =
+        tree(out).into_iter().filter(|(path, _)| path.extension().is_some_and(|ending| ending == "json"));
+    for (path, _) in descriptions {
+        File::options().write(true).open(out.join(path)).unwrap().set_modified(later).unwrap();
     }
 }
