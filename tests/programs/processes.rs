@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::programs;
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use support::programs::{GATEWAY, example, program, root, start, stderr, supply, write};
 
 /// The longest wait for what must happen.
@@ -56,6 +56,12 @@ fn wait_for_end(child: &mut Child) -> std::process::ExitStatus {
     wait_for("the run does not end", || child.try_wait().unwrap())
 }
 
+/// Whether a process has ended. Its number may stay: who adopts it may take seconds to wait for it.
+fn has_ended(id: Pid) -> bool {
+    let about = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).unwrap_or_default();
+    about.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['Z', 'X']))
+}
+
 /// A run on a silent input whose script ignores the end of its input. Nothing of it outlives a test.
 struct StubbornRun {
     run: Child,
@@ -77,7 +83,7 @@ impl StubbornRun {
 
     fn assert_gone(&self) {
         for id in &self.processes {
-            wait_for("a process of the stage is left", || test_kill_process(*id).is_err().then_some(()));
+            wait_for("a process of the stage is left", || has_ended(*id).then_some(()));
         }
     }
 }

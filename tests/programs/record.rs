@@ -23,9 +23,9 @@ const SCENARIO: &str = "[replies]\ndelay = { min = \"2ms\", max = \"8ms\" }\n";
 const SIZES: [(&str, i64); 7] =
     [("on", 28), ("off", 29), ("toggle", 32), ("timer", 34), ("dim", 36), ("white", 35), ("colour", 40)];
 
-/// Plugs with three of its actions: a home that is known after half as many commands.
+/// Plugs with two of its actions: a home that is known after half as many commands.
 const PLUGS: &str = "[command]\nmost-actions = 12\n\
-                     [[device]]\nname = \"plug\"\ncount = 12\nactions = [\"on\", \"off\", \"timer\"]\n";
+                     [[device]]\nname = \"plug\"\ncount = 12\nactions = [\"on\", \"timer\"]\n";
 
 /// A folder with a scenario, an inventory and the capture that the home writes.
 struct Bench {
@@ -102,7 +102,7 @@ impl Bench {
             .map(|action| (action["name"].as_str().unwrap(), action["size"].as_integer().unwrap()))
             .collect();
         assert_eq!(found, SIZES.into_iter().filter(there).collect::<Vec<_>>());
-        assert!(found.len() >= 3, "{inventory}");
+        assert!(found.len() > 1, "{inventory}");
     }
 }
 
