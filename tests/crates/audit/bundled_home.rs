@@ -47,6 +47,9 @@ fn rows_without_a_list_of_commands_are_those_of_the_list() -> Result<(), Box<dyn
 #[test]
 fn replies_that_tell_actions_apart_name_nearly_all_commands() -> Result<(), Box<dyn Error>> {
     let mut model = home()?;
+    let devices = &mut model.inventory.as_mut().ok_or("the home has an inventory")?.devices;
+    // Fewer plugs: still too many combinations of replies that may be lost.
+    devices.iter_mut().for_each(|device| device.count = device.count.min(9));
     let replies = model.single_replies.as_mut().ok_or("the home has single replies")?;
     let class = replies.classes.first().cloned().ok_or("they have a class")?;
     replies.classes = vec![class; 7];

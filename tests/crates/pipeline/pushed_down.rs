@@ -150,11 +150,12 @@ impl GeneratedPacket {
     }
 }
 
-fn pcap(packets: &[GeneratedPacket]) -> Vec<u8> {
+/// A capture of these packets, again and again.
+fn pcap(packets: &[GeneratedPacket], times: usize) -> Vec<u8> {
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
-    for (packet, time) in packets.iter().zip(0u32..) {
-        let data = packet.ethernet();
-        let there = data.len().min(packet.cut);
+    let built: Vec<_> = packets.iter().map(|packet| (packet.ethernet(), packet.cut)).collect();
+    for ((data, cut), time) in built.iter().cycle().take(built.len() * times).zip(0u32..) {
+        let there = data.len().min(*cut);
         for number in [time / 100, time % 100, there as u32, data.len() as u32] {
             capture.extend(number.to_le_bytes());
         }
@@ -251,12 +252,10 @@ proptest! {
                 packet.kind = Kind::Tcp;
             }
         }
-        // Enough that some come after the filter, on a thread of its own, has seen the gateway.
-        let all = packets.len() * 20;
-        let packets: Vec<_> = packets.into_iter().cycle().take(all).collect();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.pcap");
-        std::fs::write(&file, pcap(&packets)).unwrap();
+        // Enough that some come after the filter, on a thread of its own, has seen the gateway.
+        std::fs::write(&file, pcap(&packets, 20)).unwrap();
         for last in ["flow-filter", "record-sizer"] {
             let ((separate, separate_error), (fused, fused_error)) = (separate(&file, last), fused(&file, last));
             prop_assert_eq!(timeless(separate), timeless(fused), "up to {}", last);
