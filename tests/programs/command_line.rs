@@ -157,7 +157,7 @@ fn folders_are_read_as_the_captures_in_them_by_run_learn_and_evaluate() {
     let with_model = [Path::new("--model"), &home.path("model.toml")];
     let run = |captures: &[PathBuf]| done("run --format ndjson --kind identification", captures, &with_model);
     let answers = run(&both);
-    assert!(run(&whole) == answers && answers.iter().filter(|byte| **byte == b'\n').count() > 100);
+    assert!(run(&whole) == answers && answers.split(|byte| *byte == b'\n').count() > 100);
 
     let (labels, model) = (home.path("learn.csv"), home.path("both.toml"));
     let learned = |captures: &[PathBuf]| {

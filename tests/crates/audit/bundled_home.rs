@@ -49,7 +49,9 @@ fn replies_that_tell_actions_apart_name_nearly_all_commands() -> Result<(), Box<
     let mut model = home()?;
     let devices = &mut model.inventory.as_mut().ok_or("the home has an inventory")?.devices;
     // Fewer plugs: still too many combinations of replies that may be lost.
-    devices.iter_mut().for_each(|device| device.count = device.count.min(9));
+    for device in devices {
+        device.count = device.count.min(9);
+    }
     let replies = model.single_replies.as_mut().ok_or("the home has single replies")?;
     let class = replies.classes.first().cloned().ok_or("they have a class")?;
     replies.classes = vec![class; 7];
