@@ -5,7 +5,7 @@
 #
 # all of them without an argument. SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test
 # commands a home (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`,
-# `paper`, and the keys of `sizeleak evaluate --format json` (of the curve, of `sizeleak learn --format json`). It needs jq, and takes some
+# `paper`, and the keys of `sizeleak evaluate --format json` (with `--curve` for the curve). It needs jq, and takes some
 # minutes.
 set -eu
 
