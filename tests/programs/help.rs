@@ -1,6 +1,8 @@
 //! The help of every command fits a screen, and its long form has everything, under headings, with examples and exit codes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use support::programs::{OPTIONAL_STAGES, STAGES, stdout, with};
@@ -108,4 +110,34 @@ fn manual_pages_explain_options_that_the_short_help_leaves_out() {
         let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
         assert!(texts.iter().all(|words| text.contains(words)), "{page}:\n{text}");
     }
+}
+
+/// Pages that show commands, from the top of the project.
+const PAGES: [&str; 4] = ["README.md", "docs/*.md", "examples/**/*.md", "deploy/**/*.md"];
+
+#[test]
+fn docs_show_options_that_there_are() {
+    let subcommands = commands().into_iter().map(|(_, words)| words).filter(|words| !words.is_empty());
+    let known = subcommands.map(|words| (words.clone(), flags(&help("sizeleak", &format!("{words} --help"), 100))));
+    let known: BTreeMap<String, BTreeSet<String>> = known.collect();
+    let of_all = flags(&help("sizeleak", "--help", 100));
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = PAGES.iter().flat_map(|page| glob::glob(top.join(page).to_str().unwrap()).unwrap());
+    let mut seen = 0;
+    for page in pages.map(Result::unwrap) {
+        let text = fs::read_to_string(&page).unwrap().replace("\\\n", " ");
+        for command in text.lines().flat_map(|line| line.split("sizeleak ").skip(1)) {
+            let command = command.split(['|', '`', ';', '\'', '"', '#', ')']).next().unwrap();
+            let words: Vec<&str> = command.split_whitespace().take_while(|word| *word != "--").collect();
+            let of_words = |count: usize| known.get(&words.iter().take(count).copied().collect::<Vec<_>>().join(" "));
+            let own: Vec<_> = (1..=2).filter_map(of_words).collect();
+            for flag in words.iter().filter_map(|word| word.strip_prefix("--")).filter(|_| !own.is_empty()) {
+                let flag = flag.split('=').next().unwrap();
+                let is_known = of_all.contains(flag) || own.iter().any(|flags| flags.contains(flag));
+                assert!(is_known, "{}: `sizeleak {command}`: there is no --{flag}", page.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
 }
