@@ -45,7 +45,9 @@ impl Ways {
         assert!(self.weights.prepare(bytes));
         let counts = |actions: &[(u32, u32)]| {
             let mut counts = vec![0; self.actions];
-            actions.iter().for_each(|(action, count)| counts[*action as usize] = *count);
+            for (action, count) in actions {
+                counts[*action as usize] = *count;
+            }
             counts
         };
         let found = HeaviestWays::find(&self.weights, &[(sum, 1.0)], most as u64, most);
