@@ -323,7 +323,9 @@ mod tests {
                 for (seen, probability) in &found {
                     for (look, share) in outcomes {
                         let mut seen: Vec<u32> = seen.clone();
-                        look.iter().for_each(|look| seen[*look] += 1);
+                        if let Some(look) = look {
+                            seen[*look] += 1;
+                        }
                         *more.entry(seen).or_insert(0.0) += probability * share;
                     }
                 }
