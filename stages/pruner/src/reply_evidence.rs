@@ -14,9 +14,6 @@ use sizeleak_model::{
 /// Without an inventory, likelihoods are tabulated up to this number of actions.
 const MAX_ACTIONS: u32 = 4096;
 
-/// The logarithm of the least likelihood that is a number by itself: e^−708 is the least that is exact.
-const LN_LEAST: f64 = -600.0;
-
 /// A model with what reads single replies by it.
 #[derive(Debug)]
 pub(crate) struct ReplyModel {
@@ -33,7 +30,7 @@ impl ReplyModel {
 
 /// What the replies to a command say about its actions.
 pub(crate) trait ActionEvidence {
-    /// P(replies | these actions) as a multiple of a unit, never 0.
+    /// P(replies | these actions), never 0.
     fn likelihood(&self, actions: &Actions) -> f64;
 
     /// The greatest likelihood that a command can have.
@@ -89,10 +86,6 @@ struct SingleReplyEvidence<'a> {
     /// The actions' names, in the model's order.
     names: Vec<&'a str>,
     seen: SeenReplies,
-    /// At least the logarithm of any command's likelihood.
-    ln_greatest: f64,
-    /// The logarithm of the unit of likelihoods: 0, unless there are so many foreign records that all would be 0.
-    ln_unit: f64,
     /// The names that the last candidate referred to, each with its index among the model's actions: a list of candidates
     /// shares them.
     of_names: RefCell<NamedActions>,
@@ -115,14 +108,11 @@ impl<'a> SingleReplyEvidence<'a> {
         let ranges: Vec<[i64; 2]> =
             replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
         let names = model.actions.iter().map(|action| action.name.as_str()).collect();
-        let seen = reader.as_ref()?.read(&ranges);
-        let ln_greatest = seen.ln_greatest();
-        let ln_unit = if (f64::MIN..LN_LEAST).contains(&ln_greatest) { ln_greatest } else { 0.0 };
         let (of_names, known) = (RefCell::default(), RefCell::default());
-        Some(Self { classes, names, seen, ln_greatest, ln_unit, of_names, known })
+        Some(Self { classes, names, seen: reader.as_ref()?.read(&ranges), of_names, known })
     }
 
-    /// P(single replies | these actions) as a multiple of the unit.
+    /// P(single replies | these actions).
     fn likelihood(&self, actions: &Actions) -> f64 {
         self.of_classes(self.class_counts(actions))
     }
@@ -140,7 +130,7 @@ impl<'a> SingleReplyEvidence<'a> {
 
     /// The greatest likelihood that a command can have.
     fn greatest(&self) -> f64 {
-        (self.ln_greatest - self.ln_unit).exp()
+        self.seen.ln_greatest().exp()
     }
 
     fn of_classes(&self, counts: Vec<u32>) -> f64 {
@@ -148,7 +138,7 @@ impl<'a> SingleReplyEvidence<'a> {
         if let Some(likelihood) = known.get(&counts) {
             return *likelihood;
         }
-        let likelihood = (self.seen.ln_likelihood(&counts) - self.ln_unit).exp();
+        let likelihood = self.seen.ln_likelihood(&counts).exp();
         known.insert(counts, likelihood);
         likelihood
     }
@@ -190,11 +180,10 @@ impl<'a> ReplyEvidence<'a> {
         self.single.as_ref().filter(|_| self.kinds.is_none()).map(|single| single.class_counts(actions))
     }
 
-    /// P(single replies | how many of each class there should be) as a multiple of the unit, never 0; `None` if the
-    /// likelihood depends on more.
+    /// P(single replies | how many of each class there should be), never 0; `None` if the likelihood depends on more.
     pub(crate) fn likelihood_of_classes(&self, class_counts: &[u32]) -> Option<f64> {
         let single = self.single.as_ref().filter(|_| self.kinds.is_none())?;
-        Some((single.seen.ln_likelihood(class_counts) - single.ln_unit).exp().max(f64::MIN_POSITIVE))
+        Some(single.seen.ln_likelihood(class_counts).exp().max(f64::MIN_POSITIVE))
     }
 
     /// P(number of replies | these actions).
@@ -306,31 +295,6 @@ mod tests {
         assert!(off > 100.0 * on && on > 0.0 && off <= evidence.max_likelihood());
         let silent = ReplyEvidence::new(&model, &command(0, 0), 16).unwrap();
         assert_eq!(silent.likelihood(&actions("on", 1)).to_bits(), silent.likelihood(&actions("off", 1)).to_bits());
-    }
-
-    /// A burst of a hundred records of something else has a likelihood below the least number there is.
-    #[test]
-    fn replies_among_a_hundred_foreign_records_tell_actions_as_those_of_a_few_do() {
-        let model = ReplyModel::new(model(
-            "[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.0\nsurplus = 0.0\n\
-             [single_replies]\nmerged = 0.0\nshared = 0\nforeign = 0.01\nforeign_sizes = [[60, 9], [50, 1]]\n\
-             per_command = [0, 0]\nper_action = [[1, 0], [0, 1]]\n\
-             class = [{ missing = 0.01, unseen = 0.0, sizes = [[50, 9]] }, { missing = 0.01, unseen = 0.0, sizes = [[55, 9]] }]\n",
-        ));
-        let ratio = |foreign: u32| {
-            let single: Vec<(u64, u32)> =
-                (0..u64::from(foreign)).map(|at| (at + 1, 60 + 25)).chain([(500, 50 + 25)]).collect();
-            let single_replies = single.into_iter().map(Into::into).collect();
-            let command = Command { single_replies, ..command(foreign + 1, 0) };
-            let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
-            let (on, off) = (evidence.likelihood(&actions("on", 1)), evidence.likelihood(&actions("off", 1)));
-            assert!(on <= evidence.max_likelihood(), "{on} {}", evidence.max_likelihood());
-            on / off
-        };
-        // `off` needs one foreign record more, of a size that they seldom have, and a reply of its own that is missing.
-        let few = ratio(3);
-        assert!(few > 1000.0, "{few}");
-        assert!((ratio(120) / few - 1.0).abs() < 1e-6, "{}", ratio(120));
     }
 
     #[test]
