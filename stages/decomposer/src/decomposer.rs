@@ -46,7 +46,7 @@ pub struct Decomposer {
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None without
     /// a prior.
     by_prior: Vec<WayWeights>,
-    /// Where the prior has no weights.
+    /// Where the prior has no weights, once they are needed.
     flat: Option<WayWeights>,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
@@ -136,7 +136,6 @@ impl Decomposer {
         let ranges = varies.then(|| RangeCount::new(&model.actions, &limits)).transpose()?;
         let tables = walk_prior.filter(|_| has_sums).map(|prior| WayWeights::tables(&model.actions, &limits, prior));
         let by_prior = tables.unwrap_or_default();
-        let flat = WayWeights::flat(&model.actions, &limits).filter(|_| has_sums);
         if by_devices.is_some() && has_sums && by_prior.is_empty() {
             return Err(SearchError::TooManyDevices);
         }
@@ -153,7 +152,7 @@ impl Decomposer {
             ranges,
             kinds,
             by_prior,
-            flat,
+            flat: None,
             recurring,
             longer_actions,
             with_replies,
@@ -421,7 +420,6 @@ impl Decomposer {
         count: u64,
     ) -> Result<(SharedList<Candidate>, Option<f64>), SumTooLarge> {
         let most = sums.iter().map(|sum| sum.bytes).max().unwrap_or(0);
-        let reach = self.by_prior.iter().chain(&self.flat).map(WayWeights::reach).max().unwrap_or(0);
         let largest = self.ranges.as_ref().map_or(usize::MAX, RangeCount::largest_sum);
         let largest = largest.min(usize::try_from(most).unwrap_or(usize::MAX));
         let weighted: Vec<(i64, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
@@ -430,7 +428,13 @@ impl Decomposer {
             |table: &mut WayWeights| table.prepare(largest).then(|| HeaviestWays::find(table, &weighted, count, limit));
         let by_prior = self.by_prior.iter_mut().find_map(&mut find).filter(|ways| ways.ln_total().is_finite());
         let ln_total = by_prior.as_ref().map(HeaviestWays::ln_total);
-        let ways = by_prior.or_else(|| self.flat.as_mut().and_then(find)).ok_or(SumTooLarge { sum: most, reach })?;
+        if by_prior.is_none() && self.flat.is_none() {
+            self.flat = self.model.limits().ok().and_then(|limits| WayWeights::flat(&self.model.actions, &limits));
+        }
+        let Some(ways) = by_prior.or_else(|| self.flat.as_mut().and_then(find)) else {
+            let reach = self.by_prior.iter().chain(&self.flat).map(WayWeights::reach).max().unwrap_or(0);
+            return Err(SumTooLarge { sum: most, reach });
+        };
         let mut list = CandidateList::new(&self.names, self.limit);
         for way in ways.iter() {
             if !list.has_room() {
