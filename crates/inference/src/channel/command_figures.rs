@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 
 use super::key_figures::entropy_bits;
 use super::observation::{Row, RowKey, rows};
-use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenClasses};
+use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenClasses, SeenTogether};
 use super::size_noise::SizeNoise;
 use crate::space::{CommandSpace, SpaceError};
 
@@ -140,8 +140,8 @@ impl CommandFigures {
 /// What is seen of replies.
 #[derive(Debug)]
 enum SeenReplies<'a> {
-    /// With the entropies by the number of actions, once they are asked for.
-    OfActions(&'a ReplyNoise<'a>, BTreeMap<u32, f64>),
+    /// With what is seen by the number of actions, once it is asked for.
+    OfActions(&'a ReplyNoise<'a>, BTreeMap<u32, SeenTogether>),
     OfClasses(SeenClasses<'a>),
 }
 
@@ -157,13 +157,7 @@ impl<'a> SeenReplies<'a> {
     /// The entropy of what is seen of the replies to a command of so many actions with so many replies of each class.
     fn bits(&mut self, actions: u32, classes: &[u32]) -> Result<f64, SpaceError> {
         match self {
-            Self::OfActions(replies, known) => Ok(match known.entry(actions) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    let seen = replies.distribution(actions, &[])?;
-                    *new.insert(entropy_bits(seen.into_iter().map(|(_, share)| share)))
-                }
-            }),
+            Self::OfActions(replies, known) => Ok(of_actions(replies, known, actions)?.bits),
             Self::OfClasses(of_classes) => of_classes.bits(classes),
         }
     }
@@ -177,11 +171,23 @@ impl<'a> SeenReplies<'a> {
         visit: &mut impl FnMut(&[u32], f64),
     ) -> Result<(), SpaceError> {
         match self {
-            Self::OfActions(replies, _) => {
-                replies.distribution(actions, &[])?.iter().for_each(|(seen, share)| visit(seen, *share));
+            Self::OfActions(replies, known) => {
+                of_actions(replies, known, actions)?.seen.iter().for_each(|(seen, share)| visit(seen, *share));
                 Ok(())
             }
             Self::OfClasses(of_classes) => of_classes.visit(classes, least, visit),
         }
     }
+}
+
+/// What is seen of the replies to a command of so many actions.
+fn of_actions<'k>(
+    replies: &ReplyNoise<'_>,
+    known: &'k mut BTreeMap<u32, SeenTogether>,
+    actions: u32,
+) -> Result<&'k SeenTogether, SpaceError> {
+    Ok(match known.entry(actions) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => new.insert(replies.distribution(actions, &[])?.into()),
+    })
 }

@@ -187,16 +187,23 @@ pub(super) struct SeenClasses<'a> {
     of_numbers: Vec<Vec<ReplyDistribution>>,
     /// The classes, those together that may look alike.
     alike: Vec<Vec<usize>>,
-    /// What is seen of classes that may look alike, by how many replies of each there should be, and of no others.
+    /// What is seen of classes that may look alike, the most probable first, by how many replies of each there should be,
+    /// and of no others.
     together: BTreeMap<Vec<u32>, SeenTogether>,
 }
 
+/// What is seen, with its entropy in bits.
 #[derive(Debug)]
-struct SeenTogether {
-    /// The most probable first.
-    seen: ReplyDistribution,
-    /// The entropy in bits.
-    bits: f64,
+pub(super) struct SeenTogether {
+    pub(super) seen: ReplyDistribution,
+    pub(super) bits: f64,
+}
+
+impl From<ReplyDistribution> for SeenTogether {
+    fn from(seen: ReplyDistribution) -> Self {
+        let bits = entropy_bits(seen.iter().map(|(_, share)| *share));
+        Self { seen, bits }
+    }
 }
 
 impl<'a> SeenClasses<'a> {
@@ -235,8 +242,7 @@ impl<'a> SeenClasses<'a> {
             }
             if !self.together.contains_key(&own) {
                 let seen = self.see_together(&self.alike[at].clone(), classes)?;
-                let bits = entropy_bits(seen.iter().map(|(_, share)| *share));
-                self.together.insert(own.clone(), SeenTogether { seen, bits });
+                self.together.insert(own.clone(), seen.into());
             }
             keys.push(own);
         }
