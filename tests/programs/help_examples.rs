@@ -110,7 +110,7 @@ fn in_folder(folder: &Path, line: &str) -> Command {
 #[test]
 fn the_examples_in_help_texts_are_not_refused_as_wrong_usage() {
     // What is wrong usage is nearly always said before any work.
-    try_examples(Duration::from_millis(250));
+    try_examples(Duration::from_millis(500));
 }
 
 #[test]

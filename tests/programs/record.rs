@@ -225,7 +225,8 @@ fn a_gateway_that_drops_most_commands_is_refused() {
 
 #[test]
 fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
-    let bench = Bench::of(&format!("{PLUGS}[capture]\nloss = 0.01"), "--clock-ahead 20s");
+    let plugs = PLUGS.replace("\"on\", ", "\"on\", \"off\", ");
+    let bench = Bench::of(&format!("{plugs}[capture]\nloss = 0.01"), "--clock-ahead 20s");
     // Every fifth command is not sent, and says so; one in ten gets lost without a word.
     let send = "read -r told; case $told in *:[0-9]*[05],*actions*|*:[05],*actions*) echo no luck >&2; exit 3;; \
                 *:[0-9]*7,*actions*|*:7,*actions*) exit 0;; esac; echo \"$told\" >> COMMANDS";
@@ -238,7 +239,7 @@ fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
     assert_eq!(count, journal.steps.len() / 5);
     let unseen = |step: &&Step| step.outcome == Outcome::NotSeen;
     let lost = journal.steps.iter().filter(|step| step.number % 10 == 7);
-    assert!(lost.clone().all(|step| unseen(&step)) && lost.count() >= 3, "{text}");
+    assert!(lost.clone().all(|step| unseen(&step)) && lost.count() >= 4, "{text}");
     // A packet in a hundred is lost, too.
     let others = journal.steps.iter().filter(unseen).filter(|step| step.number % 10 != 7).count();
     assert!(others <= 3 && text.contains("have no message in their turn, and do not count: "), "{text}");
