@@ -106,7 +106,7 @@ impl Subcommands {
     fn run(self, session: &mut Session) -> Result<()> {
         match self {
             Self::Survey(arguments) => survey::run(&arguments, session),
-            Self::Run(arguments) => run::run(&arguments, session),
+            Self::Run(arguments) => run::run(arguments, session),
             Self::Archive(arguments) => archive::run(&arguments, session),
             Self::Labels(arguments) => labels::run(&arguments),
             Self::Record(arguments) => record::run(&arguments),

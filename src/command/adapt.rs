@@ -20,7 +20,7 @@ use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml\n  \
-    sizeleak adapt --model model.toml --from records.frames.zst -o adapted.toml\n\n\
+    sizeleak adapt records.frames.zst --model model.toml -o adapted.toml\n\n\
     A firmware update or a longer message id makes all commands longer by a few bytes. `run` follows that (the notice \
     `shifted`); this command writes it into the model: |ac|, and the sizes of single replies if they changed too. \
     Everything else is kept, and the model says what was adapted. Changes of more than 8 bytes are not followed: learn \

@@ -22,7 +22,7 @@ use sizeleak_text::counted;
 
 use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_option::{one_of, print_document};
-use super::progress::ProgressFlags;
+use super::progress::Bar;
 use super::session::Session;
 use super::traffic_input::{StageOptionArguments, choose_gateway};
 use super::values::duration;
@@ -111,9 +111,6 @@ pub(crate) struct Arguments {
     /// results when captures were deleted, and nothing is added to it.
     #[arg(long, help_heading = OUTPUT)]
     forget: bool,
-
-    #[command(flatten)]
-    progress: ProgressFlags,
 }
 
 #[derive(Debug, Subcommand)]
@@ -154,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
     }
     let results = arguments.attempt(&run.interrupt, || {
         let progress = Progress::new();
-        let _bar = arguments.progress.begin_alone(&progress, &session.screen);
+        let _bar = Bar::of_people(&progress, &session.screen);
         run.run(&progress)
     })?;
     say("sizeleak", &results::counts(&results.manifest));
@@ -289,7 +286,7 @@ impl Arguments {
         let mut look = || -> Result<Option<RoundResults>, ArchiveError> {
             let Some(round) = watch.look()? else { return Ok(None) };
             let progress = Progress::new();
-            let _bar = self.progress.begin_alone(&progress, screen);
+            let _bar = Bar::of_people(&progress, screen);
             watch.process(round, &progress).map(Some)
         };
         let mut last = RunResults::default();

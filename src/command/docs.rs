@@ -12,7 +12,6 @@ use sizeleak_pipeline::schema;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::storage::replace;
 
-use super::failure::usage;
 use super::output_option::print;
 
 /// Print manual pages, completions for a shell, or the JSON Schema of pipeline.toml
@@ -27,12 +26,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "WHAT", value_parser = what(), hide_possible_values = true)]
     what: What,
 
-    /// The program [default: sizeleak]
-    #[arg(long, value_name = "NAME")]
-    program: Option<String>,
-
-    /// Write a file for each program into this folder
-    #[arg(short, long, value_name = "DIR", conflicts_with = "program")]
+    /// Write a file for each program into this folder [default: print that of sizeleak]
+    #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
@@ -67,24 +62,17 @@ fn with_every_text(command: Command) -> Command {
 }
 
 /// `sizeleak` is the command line of this program.
-pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<()> {
-    let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(StageEntry::command)).collect();
+pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
     let Some(folder) = &arguments.output else {
-        let names = programs.iter().map(Command::get_name).collect::<Vec<_>>().join(", ");
-        let wanted = arguments.program.as_deref().unwrap_or("sizeleak");
-        let program = programs
-            .iter_mut()
-            .find(|program| program.get_name() == wanted)
-            .ok_or_else(|| usage!("there is no program `{wanted}`: the programs are {names}"))?;
         let mut text = Vec::new();
         match arguments.what {
-            What::Man => clap_mangen::Man::new(with_every_text(program.clone())).render(&mut text)?,
-            What::Completions(shell) => clap_complete::generate(shell, program, wanted, &mut text),
+            What::Man => clap_mangen::Man::new(with_every_text(sizeleak)).render(&mut text)?,
+            What::Completions(shell) => clap_complete::generate(shell, &mut sizeleak, "sizeleak", &mut text),
             What::Schema => text = schema_text().into_bytes(),
         }
-        print(&text)?;
-        return Ok(());
+        return print(&text);
     };
+    let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(StageEntry::command)).collect();
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let made = tempfile::tempdir()?;
     match arguments.what {

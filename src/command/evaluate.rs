@@ -11,29 +11,29 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
-    Conclusion, CurveTest, Evaluation, Evaluator, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, LabelCounts,
-    LearningCurve, PaddingOverhead, Score, write_details,
+    Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun, LabelCounts, LearningCurve,
+    PaddingOverhead, Score, write_details,
 };
-use sizeleak_labels::LabelFile;
-use sizeleak_learning::{LearnedModel, LearningError, LearningOutcome, LearningRun};
+use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Model, ModelSet, command_mark};
-use sizeleak_pipeline::{InputSource, ModelFit, Pipeline};
+use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
-use sizeleak_text::{TimeRange, percent};
+use sizeleak_text::percent;
 
 use super::document::Document;
-use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
+use super::evaluation_input::{COVERED, EvaluationInput, order_remark};
 use super::failure::{check_damage, check_fit, usage};
-use super::help::{COMPARISON, CURVE, FOLDS, OUTPUT};
+use super::help::{CURVE, FOLDS, OUTPUT};
+use super::labelled_captures::LabelReading;
 use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
 use super::output_option::write;
 use super::report_format::{ReportForm, ReportOutput};
 use super::session::Session;
 use crate::command::document::{figure, line, paragraph, spaced};
-use comparison::{ComparedPipelines, ComparisonFlags};
+use comparison::ComparedPipelines;
 use table::ROWS;
 
 /// Compare the answers of a model with the true actions
@@ -47,12 +47,13 @@ use table::ROWS;
     operands.value_name("FILE|PIPELINE").help(about).long_help(format!("{about}\n\n{more}"))
 }))]
 #[command(mut_arg("inventory", |inventory| inventory.hide_short_help(true)))]
+#[command(mut_arg("labels_from_names", LabelReading::excluded_by))]
 #[command(after_long_help = "Examples:\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --pipeline pipeline.toml --format json\n  \
     sizeleak evaluate test.pcap --labels test.csv --model paper.toml --gateway fd00::20 \
     --set pruner.mode=paper\n  \
-    sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n  \
+    sizeleak evaluate --folds 5 records.frames.zst --labels labels.csv\n  \
     sizeleak evaluate learn.pcap --labels learn.csv --gateway 192.168.1.20 --curve\n  \
     sizeleak evaluate standard pruner.mode=paper test.pcap --labels test.csv --model model.toml \
     --gateway 192.168.1.20 -o figures.csv\n  \
@@ -80,31 +81,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K|captures", conflicts_with = "details", help_heading = FOLDS)]
     folds: Option<FoldCount>,
 
-    /// Which labels, in order of time, belong to the same part
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t, requires = "folds", help_heading = FOLDS)]
-    fold_order: FoldOrder,
-
     /// Show how precision grows with the number of labels
     ///
-    /// Without a model: models of N labels drawn at random, several times, each tested on the last third of the labels, or
-    /// on the captures to test on.
+    /// Without a model: models of N labels drawn at random, several times, each tested on the last third of the labels.
     #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "",
         conflicts_with_all = ["folds", "details", "what_if"], help_heading = CURVE)]
     curve: Option<LabelCounts>,
 
-    /// Test with --curve on this capture, not on the last third of the labels; can be repeated
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_labels"], help_heading = CURVE)]
-    test_input: Vec<PathBuf>,
-
-    /// The labels of the captures to test on
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_input"], help_heading = CURVE)]
-    test_labels: Option<PathBuf>,
-
     #[command(flatten, next_help_heading = FOLDS)]
     learning: LearningOptions,
-
-    #[command(flatten, next_help_heading = COMPARISON)]
-    comparison: ComparisonFlags,
 
     #[command(flatten)]
     output: ReportOutput,
@@ -138,12 +123,9 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         if let Some(option) = arguments.about_one_pipeline() {
             return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
-        let compared = ComparedPipelines { input, variants: &variants, flags: &arguments.comparison };
-        return compared.compare(form, session);
+        return ComparedPipelines { input, variants: &variants }.compare(form, session);
     }
-    let named = input.captures.traffic.pipeline()?;
-    let standard = PipelineVariant::Options(Vec::new());
-    let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())), false)?;
+    let pipeline = input.only_pipeline()?;
     session.check(&pipeline)?;
     if arguments.folds.is_some() || arguments.curve.is_some() {
         return arguments.learn_and_test(&pipeline, form);
@@ -228,7 +210,8 @@ impl Arguments {
             Some(FoldCount::Parts(_)) | None => captures.input(pipeline)?,
         };
         let settings = self.learning.settings(captures.digests(pipeline)?)?;
-        let labels = captures.read_labels(&traffic, pipeline)?.within(settings.inventory.as_ref())?;
+        let labels =
+            captures.read_labels(&traffic, pipeline, Some(&self.input.reading))?.within(settings.inventory.as_ref())?;
         let tolerance = labels.tolerance(captures.tolerance);
         let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
         let finding = pipeline.before("epsilon-corrector");
@@ -236,38 +219,17 @@ impl Arguments {
         let mut outcome = outcome?;
         let damage = outcome.damage.take();
         report_remarks(&outcome.learned);
-        match self.folds {
-            Some(count) => {
-                let folds = count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.fold_order)?;
-                let FoldedEvaluation { evaluation, folds } =
-                    FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
-                print(&evaluation, Some(&folds), None, form)?;
-            }
-            None => self.print_curve(&learning, pipeline, outcome, form)?,
+        if let Some(count) = self.folds {
+            let folds = count.folds(&outcome.labels, &traffic.parts(pipeline)?)?;
+            let FoldedEvaluation { evaluation, folds } =
+                FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
+            print(&evaluation, Some(&folds), None, form)?;
+        } else {
+            let counts = self.curve.as_ref().unwrap_or(&LabelCounts::Growing);
+            let curve = LearningCurve::measure(&learning, pipeline, outcome, counts)?;
+            form.write(&curve, Some("points"), || table::curve_table(&curve))?;
         }
         check_damage(damage.as_ref(), COVERED)
-    }
-
-    fn print_curve(
-        &self,
-        learning: &LearningRun<'_>,
-        pipeline: &Pipeline,
-        outcome: LearningOutcome,
-        form: ReportForm<'_>,
-    ) -> Result<()> {
-        let captures = &self.input.captures;
-        let input = captures.input_from(InputSource::Captures)?.within(TimeRange::default());
-        let test = |path| {
-            let labels = LabelFile::read(path, &captures.label_times(pipeline)?)?;
-            let mut pipeline = pipeline.clone();
-            pipeline.read_captures(&self.test_input)?;
-            let tolerance = labels.tolerance(captures.tolerance);
-            Ok::<_, anyhow::Error>(CurveTest { labels, pipeline, input: &input, tolerance })
-        };
-        let test = self.test_labels.as_deref().map(test).transpose()?;
-        let counts = self.curve.as_ref().unwrap_or(&LabelCounts::Growing);
-        let curve = LearningCurve::measure(learning, pipeline, outcome, test, counts)?;
-        form.write(&curve, Some("points"), || table::curve_table(&curve))
     }
 }
 

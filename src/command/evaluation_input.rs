@@ -13,9 +13,10 @@ use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::usage;
-use super::help::STAGES;
-use super::labelled_captures::LabelledCaptures;
+use super::help::{INPUT, STAGES};
+use super::labelled_captures::{LabelReading, LabelledCaptures};
 use super::operand::{Content, STANDARD};
+use super::traffic_input::both_pipelines;
 use super::values::share;
 
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
@@ -28,8 +29,15 @@ pub(super) struct EvaluationInput {
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
+    /// The pipeline file that options of stages change, instead of the standard pipeline
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    pipeline: Option<PathBuf>,
+
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
+
+    #[command(flatten)]
+    pub(super) reading: LabelReading,
 
     /// The probability that a credible set holds
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = share)]
@@ -44,6 +52,16 @@ impl EvaluationInput {
         variants.collect::<Result<_, _>>().map_err(|fault: String| usage!(fault))
     }
 
+    /// The only pipeline that is named.
+    pub(super) fn only_pipeline(&self) -> Result<Pipeline> {
+        let variant = match (self.captures.traffic.pipeline()?, &self.pipeline) {
+            (Some(named), Some(option)) => return Err(both_pipelines(option, named)),
+            (Some(named), None) => PipelineVariant::File(named.to_owned()),
+            (None, _) => PipelineVariant::Options(Vec::new()),
+        };
+        self.pipeline(&variant, false)
+    }
+
     pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet> {
         let models = pipeline.models();
         if models.is_empty() {
@@ -54,7 +72,7 @@ impl EvaluationInput {
 
     pub(super) fn read(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<(ModelSet, LabelFile)> {
         let models = Self::models(pipeline)?;
-        let labels = self.captures.read_labels(input, pipeline)?;
+        let labels = self.captures.read_labels(input, pipeline, Some(&self.reading))?;
         let unknown = labels.check_actions(models.sections())?;
         let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
         let warnings = warnings.map(|warning| format!("the model was learned with a warning: {warning}"));
@@ -76,7 +94,7 @@ impl EvaluationInput {
     /// A pipeline with the models that are named, or else with its own. `keeps_own`: one that has models keeps them whatever is named.
     pub(super) fn pipeline(&self, variant: &PipelineVariant, keeps_own: bool) -> Result<Pipeline> {
         let (file, options) = match variant {
-            PipelineVariant::Options(options) => (self.captures.traffic.pipeline_option(), options.as_slice()),
+            PipelineVariant::Options(options) => (self.pipeline.as_deref(), options.as_slice()),
             PipelineVariant::File(file) => (Some(file.as_path()), &[][..]),
         };
         let own = file.map(Pipeline::read).transpose()?.map_or_else(Vec::new, |pipeline| pipeline.models());

@@ -14,15 +14,13 @@ pub(super) const PADDING: &str = "Padding";
 
 pub(super) const CURVE: &str = "Options with --curve";
 
-pub(super) const COMPARISON: &str = "Options with several pipelines";
-
 pub(super) const FOLDS: &str = "Options with --folds and --curve";
 
 /// The options that the short help has; others are in the long one.
-const SHOWN: &str = "add ask budget capture-with certainty countermeasures curve details do do-lines drop-others dry-run folds \
+const SHOWN: &str = "add ask budget capture-with countermeasures curve details do do-lines drop-others dry-run folds \
     force format frames from gateway help include input interface inventory jobs keep-dns kind labels \
     labels-only max-commands max-time model output pcap pipeline plan policy profile program quick quiet \
-    reconnect suggest restore scenario sequence serve set table target time-zone timeout title verbose version \
+    reconnect suggest restore scenario sequence serve set table target time-zone title verbose version \
     watch whole width";
 
 /// The same of one command.

@@ -18,19 +18,13 @@ use super::docs;
 
 /// Write a pipeline.toml and templates of inventory and labels
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak init my-home\n  \
-    sizeleak init --force\n\n\
+#[command(after_help = "Example:\n  sizeleak init my-home\n\n\
     It writes pipeline.toml, pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway \
     and your devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
 pub(crate) struct Arguments {
     /// The folder to write into, created if missing
     #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
-
-    /// Overwrite existing files
-    #[arg(long)]
-    force: bool,
 }
 
 /// Options that a pipeline needs, with placeholders for the user to fill in.
@@ -49,9 +43,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ("labels.csv", labels()?),
     ];
     // All or none: existing files are detected before the first one is written.
-    if let Some((name, _)) = files.iter().find(|(name, _)| !arguments.force && folder.join(name).exists()) {
-        let path = folder.join(name);
-        return Err(anyhow!("{} exists already: `--force` overwrites it", path.display()));
+    if let Some(path) = files.iter().map(|(name, _)| folder.join(name)).find(|path| path.exists()) {
+        return Err(anyhow!("{} exists already: remove it, or name another folder", path.display()));
     }
     for (name, text) in &files {
         let path = folder.join(name);

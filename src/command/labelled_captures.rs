@@ -6,8 +6,8 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result};
-use clap::Args;
+use anyhow::{Context, Error, Result, anyhow};
+use clap::{Arg, Args};
 use jiff::SignedDuration;
 use sizeleak_capture::CaptureReader;
 use sizeleak_labels::{
@@ -20,6 +20,7 @@ use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::say;
 
+use super::document::quoted;
 use super::failure::{parsed, usage};
 use super::help::INPUT;
 use super::time_range::TimeRangeOption;
@@ -32,8 +33,8 @@ pub(super) struct LabelledCaptures {
 
     /// The true actions of each command, as CSV
     ///
-    /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action; or a log
-    /// of events with `--label-map`. `sizeleak labels FILE` shows how it is read.
+    /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action.
+    /// `sizeleak labels FILE` shows how it is read, and makes labels of other forms and of logs.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(super) labels: Option<PathBuf>,
 
@@ -48,7 +49,7 @@ pub(super) struct LabelledCaptures {
         require_equals = true,
         default_missing_value = "",
         value_parser = name_rule,
-        conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset", "label_map"],
+        conflicts_with_all = ["labels", "tolerance"],
         help_heading = INPUT
     )]
     labels_from_names: Option<NameRule>,
@@ -56,12 +57,6 @@ pub(super) struct LabelledCaptures {
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
     #[arg(long, value_name = "TIME", help_heading = INPUT)]
     pub(super) tolerance: Option<Tolerance>,
-
-    #[command(flatten)]
-    reading: LabelReading,
-
-    #[command(flatten)]
-    clock: LabelClockOption,
 
     #[command(flatten)]
     pub(super) range: TimeRangeOption,
@@ -106,9 +101,22 @@ impl LabelledCaptures {
         self.labels.is_some() || self.labels_from_names.is_some()
     }
 
-    pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile> {
-        if let Some(labels) = &self.labels {
-            return Ok(LabelFile::read(labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
+    /// The labels, read as `reading` says; `None` for a command that reads those alone that need no options.
+    pub(super) fn read_labels(
+        &self,
+        input: &PipelineInput,
+        pipeline: &Pipeline,
+        reading: Option<&LabelReading>,
+    ) -> Result<LabelFile> {
+        if let Some(path) = &self.labels {
+            let labels = match reading {
+                Some(reading) => {
+                    let captures = TrafficInput::single_captures(pipeline).captures;
+                    LabelFile::read(path, &reading.times(&captures)?)?
+                }
+                None => plain_labels(path)?,
+            };
+            return Ok(labels.of_time(self.range.range()?));
         }
         let Some(rule) = &self.labels_from_names else {
             return Err(usage!(
@@ -120,10 +128,6 @@ impl LabelledCaptures {
         let captures: Vec<LabelledCapture> =
             captures.map(|InputPart { path, span, .. }| LabelledCapture { path, span }).collect();
         Ok(LabelFile::of_names(&captures, rule)?.of_time(self.range.range()?))
-    }
-
-    pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes> {
-        self.reading.times(&self.clock, &TrafficInput::single_captures(pipeline).captures)
     }
 
     pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
@@ -164,6 +168,18 @@ impl LabelledCaptures {
     }
 }
 
+/// Labels that need no options to be read; where they need one, the error says which command takes it.
+pub(super) fn plain_labels(path: &Path) -> Result<LabelFile> {
+    LabelFile::read(path, &LabelTimes::default()).map_err(|error| {
+        let Some(option) = error.fault().split('`').find(|word| word.starts_with("--label-")) else {
+            return error.into();
+        };
+        let value = if option.contains(' ') { "" } else { " …" };
+        let file = quoted(&path.display().to_string());
+        anyhow!("{error}; `sizeleak labels {file} {option}{value} -o labels.csv` writes labels that are read without")
+    })
+}
+
 /// What labels look like, and how their clock is set.
 #[derive(Debug, Args)]
 pub(super) struct LabelReading {
@@ -184,14 +200,18 @@ pub(super) struct LabelReading {
     /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
     #[arg(id = "label_format", long = "label-format", value_name = "FORMAT", help_heading = INPUT)]
     format: Option<DateFormat>,
-}
 
-#[derive(Debug, Args)]
-pub(super) struct LabelClockOption {
     /// What to add to the labels' times, such as 23s or -1h; `start`: they count from the first packet [default: what the
     /// commands show, if that is certain]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = offset, help_heading = INPUT)]
-    label_offset: Option<Offset>,
+    #[arg(
+        id = "label_offset",
+        long = "label-offset",
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = offset,
+        help_heading = INPUT
+    )]
+    offset: Option<Offset>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -210,20 +230,21 @@ fn offset(text: &str) -> Result<Offset, String> {
 }
 
 impl LabelReading {
-    pub(super) fn form(&self) -> Result<LabelForm> {
-        let read = |path: &PathBuf| parsed(path, |text| text.parse::<LabelMap>().map_err(Error::msg));
-        let map = self.map.as_ref().map(read).transpose()?;
-        Ok(LabelForm { zone: self.zone.clone(), format: self.format.clone(), map })
+    /// `--labels-from-names` where a command has these options, too.
+    pub(super) fn excluded_by(names: Arg) -> Arg {
+        names.conflicts_with_all(["label_map", "label_zone", "label_offset"])
     }
 
-    /// The same with their clock; `captures` are those that are labelled.
-    pub(super) fn times(&self, clock: &LabelClockOption, captures: &[PathBuf]) -> Result<LabelTimes> {
-        let offset = match clock.label_offset {
+    /// How labels of these captures are read.
+    pub(super) fn times(&self, captures: &[PathBuf]) -> Result<LabelTimes> {
+        let read = |path: &PathBuf| parsed(path, |text| text.parse::<LabelMap>().map_err(Error::msg));
+        let map = self.map.as_ref().map(read).transpose()?;
+        let offset = match self.offset {
             Some(Offset::By(nanoseconds)) => Some(LabelOffset::By(nanoseconds)),
             Some(Offset::Start) => Some(LabelOffset::From(first_packet(captures)?)),
             None => None,
         };
-        Ok(LabelTimes { form: self.form()?, offset })
+        Ok(LabelTimes { form: LabelForm { zone: self.zone.clone(), format: self.format.clone(), map }, offset })
     }
 }
 

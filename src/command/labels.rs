@@ -1,4 +1,4 @@
-//! `sizeleak labels`: how a file of labels is read, and the map of a log.
+//! `sizeleak labels`: how a file of labels is read, the same labels as plain CSV, and the map of a log.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -7,21 +7,22 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use jiff::Timestamp;
-use sizeleak_labels::{Label, LabelError, Labels};
-use sizeleak_platform::telemetry::log::say;
+use sizeleak_labels::{Label, LabelError, LabelOffset, LabelTimes, Labels};
+use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_text::listed;
 
 use super::labelled_captures::LabelReading;
 use super::output_option::OutputOption;
 
-/// Show how labels are read, or write the map of a log of events
+/// Show how labels are read, convert them, or write the map of a log of events
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak labels labels.csv\n  \
     sizeleak labels history.json -o map.toml\n  \
-    sizeleak labels history.json --label-map map.toml\n\n\
-    A log of events (CSV, JSON or lines of JSON) says which state each entity had when. Without a map of it, a template \
-    is written: name the actions in it, delete the other lines, and give it as `--label-map`.")]
+    sizeleak labels history.json --label-map map.toml -o labels.csv\n\n\
+    FILE of `-o` is CSV that every command reads without options. A log of events (CSV, JSON or lines of JSON) says \
+    which state each entity had when. Without a map of it, a template is written: name the actions in it, delete the \
+    other lines, and give it as `--label-map`.")]
 pub(crate) struct Arguments {
     /// The labels, or the log
     #[arg(value_name = "FILE")]
@@ -39,8 +40,8 @@ const SHOWN: usize = 40;
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = arguments.file.display();
     let open = || File::open(&arguments.file).with_context(|| path.to_string());
-    let form = arguments.reading.form()?;
-    let labels = match Labels::read_in(open()?, &form) {
+    let LabelTimes { form, offset } = arguments.reading.times(&[])?;
+    let mut labels = match Labels::read_in(open()?, &form) {
         Ok(labels) => labels,
         Err(error) if form.map.is_none() => {
             let named = |error: LabelError| anyhow!("{path}: {error}");
@@ -59,7 +60,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         Err(error) => return Err(anyhow!("{path}: {error}")),
     };
-    arguments.output.write(summary(&path.to_string(), &labels).as_bytes())
+    if let Some(LabelOffset::By(nanoseconds)) = offset {
+        labels.rows.iter_mut().for_each(|row| row.time_ns = row.time_ns.saturating_add(nanoseconds));
+    }
+    let summary = summary(&path.to_string(), &labels);
+    if arguments.output.path().is_none() {
+        return arguments.output.write(summary.as_bytes());
+    }
+    let mut converted = Vec::new();
+    labels.write(&mut converted)?;
+    show(summary.trim_end());
+    arguments.output.write(&converted)
 }
 
 fn summary(path: &str, labels: &Labels) -> String {

@@ -17,7 +17,7 @@ use sizeleak_platform::telemetry::log::{self, show};
 use super::document::{as_text, stderr_columns};
 use super::failure::{check_damage, damaged, usage};
 use super::help::OUTPUT;
-use super::labelled_captures::LabelledCaptures;
+use super::labelled_captures::{LabelReading, LabelledCaptures};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{write, write_result};
@@ -25,6 +25,7 @@ use super::session::Session;
 
 /// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]
+#[command(mut_arg("labels_from_names", LabelReading::excluded_by))]
 #[command(after_long_help = "Examples:\n  \
     sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
     sizeleak learn monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n  \
@@ -43,7 +44,10 @@ use super::session::Session;
     names the fewest commands to record next; `--suggest next.csv` writes them as labels to fill in.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(super) captures: LabelledCaptures,
+    captures: LabelledCaptures,
+
+    #[command(flatten)]
+    reading: LabelReading,
 
     #[command(flatten)]
     options: LearningOptions,
@@ -75,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let mut labels = None;
     if captures.are_labelled() {
         let inventory = settings.learning.inventory.as_ref();
-        labels = Some(captures.read_labels(&traffic, &pipeline)?.within(inventory)?);
+        labels = Some(captures.read_labels(&traffic, &pipeline, Some(&arguments.reading))?.within(inventory)?);
     }
     let labels = labels.as_ref().map(|labels| (labels, labels.tolerance(captures.tolerance)));
 

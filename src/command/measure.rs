@@ -49,21 +49,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     audited: AuditedModel,
 
-    /// The seed of permutations and bootstraps [default: 1]
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true)]
-    seed: u64,
-
     #[command(flatten)]
     output: ReportOutput,
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
-    let Arguments { captures, audited, seed, output } = arguments;
+    let Arguments { captures, audited, output } = arguments;
     let form = output.form("sizeleak measure")?;
     let pipeline = audited.pipeline(captures)?;
     session.check(&pipeline)?;
     let model = audited.path().map(|_| audited.model()).transpose()?;
-    let Measured { commands, audit, .. } = Measured::new(captures, audited, pipeline, model.as_ref(), *seed)?;
+    let Measured { commands, audit, .. } = Measured::new(captures, audited, pipeline, model.as_ref())?;
     commands.remarks.iter().for_each(|remark| say("note", remark));
     form.write(&audit, None, || table(&audit))?;
     check_damage(commands.damage.as_ref(), COVERED)
@@ -87,11 +83,10 @@ impl Measured {
         audited: &AuditedModel,
         pipeline: Pipeline,
         model: Option<&Model>,
-        seed: u64,
     ) -> Result<Self> {
         let inventory = model.map_or_else(|| audited.inventory(), |model| Ok(model.inventory.clone()))?;
         let traffic = captures.input(&pipeline)?;
-        let labels = captures.read_labels(&traffic, &pipeline)?;
+        let labels = captures.read_labels(&traffic, &pipeline, None)?;
         let tolerance = labels.tolerance(captures.tolerance);
         let finding = pipeline.before(CORRECTOR);
         let commands = NoticeReport::of(
@@ -99,7 +94,7 @@ impl Measured {
             |found| found.damage.as_ref(),
         )?;
         let check = model.map(|model| ModelCheck::of(captures, &pipeline, model, &audited.premises(), &commands));
-        let audit = MeasuredAudit::new(&commands, inventory.as_ref(), check.transpose()?, seed);
+        let audit = MeasuredAudit::new(&commands, inventory.as_ref(), check.transpose()?);
         Ok(Self { pipeline, traffic, labels, tolerance, inventory, commands, audit })
     }
 }

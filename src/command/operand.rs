@@ -58,6 +58,11 @@ impl Operand {
         Self { path, content }
     }
 
+    /// A stream of frames, also where it cannot be looked at.
+    pub(super) fn stream(path: PathBuf) -> Self {
+        Self { path, content: Content::Stream }
+    }
+
     pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
         PathBufValueParser::new().map(Self::of)
     }

@@ -51,8 +51,9 @@ pub(crate) struct Arguments {
     #[command(flatten, next_help_heading = PADDING)]
     table: TableOptions,
 
-    #[command(flatten, next_help_heading = PADDING)]
-    home: HomeOptions,
+    /// Take every command to have its size without ε
+    #[arg(long, help_heading = PADDING)]
+    without_epsilon: bool,
 
     #[cfg(feature = "simulator")]
     #[command(flatten, next_help_heading = PADDING)]
@@ -77,14 +78,13 @@ impl Arguments {
         check_sizes(&model)?;
         let space = CommandSpace::new(&model, &self.audited.premises())?;
         let prior = self.audited.prior(&model).sentence;
-        let prior = if self.home.without_epsilon { format!("{prior}; ε is left out") } else { prior };
+        let prior = if self.without_epsilon { format!("{prior}; ε is left out") } else { prior };
         let tunnel = self.observer.tunnel(&model);
         let named = self.countermeasures.named(given.clone());
         if self.countermeasures.countermeasures || named.is_some() {
             refuse_tunnel(tunnel.as_ref(), "countermeasures beside padding")?;
             let traffic = self.traffic(&space, &model)?;
-            let judged =
-                JudgedHome { traffic: &traffic, commands_per_day: self.home.commands_per_day(), prior: &prior };
+            let judged = JudgedHome { traffic: &traffic, prior: &prior };
             return if let Some(named) = &named {
                 let report = CountermeasureReport::new(&judged, named)?;
                 form.write(&report, None, || spaced(report.parts()))
@@ -97,7 +97,7 @@ impl Arguments {
         if self.guard.is_asked_for() {
             refuse_tunnel(tunnel.as_ref(), "the finds of the home's own detector (`--detect`)")?;
         }
-        let home = PaddedHome::new(&space, &model, self.home.knowledge(), self.home.commands_per_day())?;
+        let home = PaddedHome::new(&space, &model, self.knowledge(), COMMANDS_PER_DAY)?;
         let home = tunnel.iter().cloned().fold(home, PaddedHome::behind);
         if let Some(goal) = self.table.goal(&home) {
             let traffic = tunnel.is_none().then(|| self.traffic(&space, &model)).transpose()?;
@@ -127,8 +127,12 @@ impl Arguments {
         form.write(&report, Some("points"), || report.document())
     }
 
+    fn knowledge(&self) -> EpsilonKnowledge {
+        if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
+    }
+
     fn traffic(&self, space: &CommandSpace, model: &Model) -> Result<HomeTraffic, SpaceError> {
-        HomeTraffic::new(space, model, self.home.knowledge(), self.home.commands_per_day())
+        HomeTraffic::new(space, model, self.knowledge(), COMMANDS_PER_DAY)
     }
 }
 
@@ -137,29 +141,8 @@ fn refuse_tunnel(tunnel: Option<&Tunnel>, what: &str) -> Result<()> {
     tunnel.map_or(Ok(()), |_| Err(refused()))
 }
 
-/// Commands a day, unless others are named.
-pub(crate) const COMMANDS_PER_DAY: u32 = 1000;
-
-#[derive(Debug, Args)]
-struct HomeOptions {
-    /// Commands a day, for the cost, and for how many share a record [default: 1000]
-    #[arg(long, value_name = "NUMBER", default_value_t = COMMANDS_PER_DAY, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
-    commands_per_day: u32,
-
-    /// Take every command to have its size without ε
-    #[arg(long)]
-    without_epsilon: bool,
-}
-
-impl HomeOptions {
-    fn knowledge(&self) -> EpsilonKnowledge {
-        if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
-    }
-
-    fn commands_per_day(&self) -> f64 {
-        f64::from(self.commands_per_day)
-    }
-}
+/// Commands a day, for the cost, and for how many share a record.
+pub(crate) const COMMANDS_PER_DAY: f64 = 1000.0;
 
 pub(crate) fn check_sizes(model: &Model) -> Result<()> {
     let fault = match (&model.learned.basis, &model.learned.padding) {

@@ -5,6 +5,7 @@ pub(super) mod content;
 mod timeline;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
@@ -35,7 +36,7 @@ use timeline::TimelineOptions;
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
     sizeleak plot saved.parquet --since 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n  \
-    sizeleak plot saved.frames --labels truth.csv --width 800 --height 500 --title 'Monday' -o monday.png\n  \
+    sizeleak plot saved.frames --labels truth.csv --size 800x500 --title 'Monday' -o monday.png\n  \
     sizeleak plot saved.frames --kind latency -o latency.pdf\n  \
     detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \
     sizeleak plot home.profile.toml --gateway 192.168.1.20 -o habits.svg\n  \
@@ -86,17 +87,25 @@ struct PictureOptions {
     #[arg(long, value_name = "TEXT", help_heading = OUTPUT)]
     title: Option<String>,
 
-    /// The width in pixels [default: by what is drawn]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=20_000), help_heading = OUTPUT)]
-    width: Option<u32>,
-
-    /// The height in pixels [default: by what is drawn]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(150..=20_000), help_heading = OUTPUT)]
-    height: Option<u32>,
+    /// Width and height in pixels, or the width alone [default: by what is drawn]
+    #[arg(long, value_name = "WIDTH[xHEIGHT]", value_parser = size, help_heading = OUTPUT)]
+    size: Option<(u32, Option<u32>)>,
 
     /// The height of text in pixels [default: 12 or 18]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=200), help_heading = OUTPUT)]
     font_size: Option<u32>,
+}
+
+const WIDTHS: RangeInclusive<u32> = 200..=20_000;
+const HEIGHTS: RangeInclusive<u32> = 150..=20_000;
+
+fn size(text: &str) -> Result<(u32, Option<u32>), String> {
+    let pixels = |text: &str, range: RangeInclusive<u32>| text.parse().ok().filter(|pixels| range.contains(pixels));
+    let size = match text.split_once('x') {
+        Some((width, height)) => pixels(width, WIDTHS).zip(pixels(height, HEIGHTS).map(Some)),
+        None => pixels(text, WIDTHS).map(|width| (width, None)),
+    };
+    size.ok_or_else(|| format!("write it like 800 or 800x500, within {WIDTHS:?} and {HEIGHTS:?} pixels"))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -145,8 +154,9 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<()> {
-        let PictureOptions { title, width, height, font_size } = &self.arguments.picture;
-        let size = PictureSize { width: *width, height: *height, font: *font_size };
+        let PictureOptions { title, size, font_size } = &self.arguments.picture;
+        let (width, height) = size.map_or((None, None), |(width, height)| (Some(width), height));
+        let size = PictureSize { width, height, font: *font_size };
         let svg = draw(size, title.as_deref()).map_err(|error| with_code(2, error))?;
         let picture = rendered(svg, self.form)?;
         self.arguments.output.write(&picture)

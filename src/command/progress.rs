@@ -54,13 +54,7 @@ impl ProgressFlags {
             ProgressMode::Always => output.is_terminal(),
             ProgressMode::Never => true,
         };
-        if is_mixed_with_rows { None } else { self.begin_alone(progress, screen) }
-    }
-
-    pub(super) fn begin_alone(&self, progress: &Progress, screen: &Screen) -> Option<Bar> {
-        let is_wanted = !matches!(self.progress, ProgressMode::Never);
-        (is_for_people() && is_wanted && io::stderr().is_terminal())
-            .then(|| Bar::begin(progress.clone(), screen.clone()))?
+        if is_mixed_with_rows { None } else { Bar::of_people(progress, screen) }
     }
 }
 
@@ -80,6 +74,11 @@ pub(super) struct Bar {
 }
 
 impl Bar {
+    /// Starts to draw one if people see it.
+    pub(super) fn of_people(progress: &Progress, screen: &Screen) -> Option<Self> {
+        (is_for_people() && io::stderr().is_terminal()).then(|| Self::begin(progress.clone(), screen.clone()))?
+    }
+
     /// `None` if no thread can be started.
     fn begin(progress: Progress, screen: Screen) -> Option<Self> {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

@@ -13,7 +13,7 @@ use clap::Args;
 use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
 use sizeleak_platform::telemetry::log::{say, show};
-use sizeleak_recording::{Decision, Experiment, Goal, Journal};
+use sizeleak_recording::{Decision, Experiment, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use self::options::{CaptureOptions, CommandOptions, EndOptions, RecordOptions};
@@ -74,10 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let text = read_text(&arguments.inventory, MAX_WRITTEN_BYTES).with_context(|| named(&arguments.inventory))?;
     let inventory = Inventory::from_toml(&text).with_context(|| named(&arguments.inventory))?;
     let commanded = arguments.command.commanded(&inventory)?;
-    let Goal { max_commands, .. } = Goal::default();
-    let goal =
-        Goal { certainty: arguments.end.certainty, max_commands: arguments.end.max_commands.unwrap_or(max_commands) };
-    let experiment = Experiment::new(commanded, goal, arguments.seed);
+    let experiment = Experiment::new(commanded, arguments.end.max_commands, arguments.seed);
     let mut experiment = experiment.with_context(|| named(&arguments.inventory))?;
     if let Some(plan) = &arguments.command.plan {
         let asked = options::planned(plan, experiment.actions())?;

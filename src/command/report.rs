@@ -173,7 +173,7 @@ impl Given {
         let operands = std::mem::take(&mut captures.traffic.operands);
         // Labels are about captures. Where there are none, they are about saved streams.
         let is_capture = |operand: &Operand| role(operand, labelled) == Role::Capture;
-        let has_captures = operands.iter().any(is_capture) || captures.traffic.names_streams();
+        let has_captures = operands.iter().any(is_capture);
         let (mut answers, mut profiles) = (Vec::new(), Vec::new());
         for operand in operands {
             match role(&operand, labelled) {

@@ -15,8 +15,9 @@ use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::failure::{check_fit, usage, with_code};
 use super::frames::{check_columns, check_target, known_kind};
-use super::help::{MEASURING, OUTPUT, STAGES};
+use super::help::{INPUT, MEASURING, OUTPUT, STAGES};
 use super::notices::{LossLimit, MAX_NOTES, PayloadLoss};
+use super::operand::Operand;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::session::Session;
@@ -34,7 +35,7 @@ use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
     tcpdump -U -w - | sizeleak run --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak run pipeline.toml --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
     sizeleak run pipeline.toml --set record-sizer.save=records.frames.zst\n  \
-    sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n  \
+    sizeleak run pipeline.toml records.frames.zst --set command-segmenter.gap=80ms\n  \
     sizeleak run 09h.pcap --gateway 192.168.1.20 --state home.state -o 09h.frames\n  \
     sizeleak run 08h.frames 09h.frames --model model.toml\n  \
     sizeleak run week.pcap --gateway 192.168.1.20 --model model.toml --until 2026-01-08 -o first.frames\n\n\
@@ -43,6 +44,12 @@ use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: TrafficInput,
+
+    /// Continue from this saved frame stream, such as `-`
+    ///
+    /// Saved or `tee`d after any stage, also compressed. Several are read one after another. A file needs no option.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    from: Vec<PathBuf>,
 
     #[command(flatten)]
     range: TimeRangeOption,
@@ -103,7 +110,10 @@ pub(crate) struct Arguments {
     progress: ProgressFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
+pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {
+    let from = std::mem::take(&mut arguments.from);
+    arguments.input.operands.splice(0..0, from.into_iter().map(Operand::stream));
+    let arguments = &arguments;
     let format =
         arguments.output.form(arguments.format, OutputFormat::value_variants(), "sizeleak run")?.unwrap_or_default();
     arguments.input.check()?;

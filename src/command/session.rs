@@ -12,7 +12,7 @@ use super::learning_options::PaddingOption;
 use super::operand::{Content, Operand};
 
 /// The options that name files to read, with what these are for people.
-const READ: [(&str, &str); 18] = [
+const READ: [(&str, &str); 16] = [
     ("add", "`--add`"),
     ("answers", "the answers"),
     ("captures", "the capture"),
@@ -29,8 +29,6 @@ const READ: [(&str, &str); 18] = [
     ("profile", "the profile"),
     ("scenario", "the scenario"),
     ("sequence", "the sequence"),
-    ("test_input", "the capture"),
-    ("test_labels", "the labels"),
 ];
 
 /// The options that name files to write.

@@ -24,17 +24,6 @@ pub(super) struct TrafficInput {
     /// Captures (`-` is stdin), saved streams or a pipeline file, recognised by content
     #[arg(value_name = "FILE", value_parser = Operand::parser(), value_hint = ValueHint::AnyPath)]
     pub(super) operands: Vec<Operand>,
-
-    /// Continue from this saved frame stream
-    ///
-    /// Saved or `tee`d after any stage, also compressed. Several are read one after another. Where they are labelled, all
-    /// gateways but those of `--gateway` are left out.
-    #[arg(long, value_name = "FILE", help_heading = INPUT)]
-    from: Vec<PathBuf>,
-
-    /// The pipeline file, instead of the standard pipeline
-    #[arg(long, value_name = "FILE", help_heading = INPUT)]
-    pipeline: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -52,10 +41,6 @@ fn is_stdin_piped() -> bool {
 }
 
 impl TrafficInput {
-    pub(super) fn names_streams(&self) -> bool {
-        !self.from.is_empty()
-    }
-
     /// The captures and folders that are named.
     pub(super) fn captures(&self) -> Vec<PathBuf> {
         self.holding(Content::Capture).map(Path::to_owned).collect()
@@ -78,7 +63,7 @@ impl TrafficInput {
     }
 
     pub(super) fn streams(&self) -> Vec<PathBuf> {
-        self.from.iter().map(PathBuf::as_path).chain(self.holding(Content::Stream)).map(Path::to_owned).collect()
+        self.holding(Content::Stream).map(Path::to_owned).collect()
     }
 
     pub(super) fn pipeline(&self) -> Result<Option<&Path>> {
@@ -89,24 +74,9 @@ impl TrafficInput {
                  several are named"
             ));
         }
-        let mut named = self.pipeline_option().into_iter().chain(self.holding(Content::Pipeline));
+        let mut named = self.holding(Content::Pipeline);
         let first = named.next();
-        match (first, named.next()) {
-            (Some(first), Some(second)) => {
-                let fault = anyhow!(
-                    "{} and {} are both pipeline files: one is used (`sizeleak evaluate` compares several)",
-                    first.display(),
-                    second.display()
-                );
-                Err(with_code(2, fault))
-            }
-            _ => Ok(first),
-        }
-    }
-
-    /// The value of `--pipeline`.
-    pub(super) fn pipeline_option(&self) -> Option<&Path> {
-        self.pipeline.as_deref()
+        first.zip(named.next()).map_or(Ok(first), |(first, second)| Err(both_pipelines(first, second)))
     }
 
     fn holding(&self, content: Content) -> impl Iterator<Item = &Path> {
@@ -193,6 +163,11 @@ impl TrafficInput {
             say("note", "stdin is not read: the pipeline file names captures (`-` reads stdin instead)");
         }
     }
+}
+
+pub(super) fn both_pipelines(first: &Path, second: &Path) -> anyhow::Error {
+    let (first, second) = (first.display(), second.display());
+    usage!("{first} and {second} are both pipeline files: one is used (`sizeleak evaluate` compares several)")
 }
 
 /// Options that take precedence over the pipeline file.

@@ -37,11 +37,11 @@ fn the_pruner_keeps_what_it_promises_from_twenty_labels_on() {
         for labels in [20, 40, 80] {
             let few: Vec<&str> = text.lines().take(labels + 1).collect();
             fs::write(home.path("few.csv"), few.join("\n") + "\n").unwrap();
-            let mut learn = sizeleak("learn --quiet --from");
+            let mut learn = sizeleak("learn --quiet");
             learn.arg(&learned).arg("--labels").arg(home.path("few.csv")).arg("-o").arg(home.path("few.toml"));
             let output = run(learn.arg("--inventory").arg(home.path("inventory.toml")));
             assert!(output.status.success(), "{}", stderr(&output));
-            let mut evaluate = sizeleak("evaluate --format=json --quiet --from");
+            let mut evaluate = sizeleak("evaluate --format=json --quiet");
             evaluate.arg(&tested).arg("--labels").arg(home.path("test.csv")).arg("--model").arg(home.path("few.toml"));
             let figures: Value = serde_json::from_slice(&run(&mut evaluate).stdout).unwrap();
             let [before, after] = ["before_pruning", "after_pruning"].map(|when| number(&figures, [when, "among"]));

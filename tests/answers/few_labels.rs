@@ -40,14 +40,14 @@ fn without_a_warning(framing: Framing, seed: u64, draws: usize, [fewest, most]: 
         let mut chosen: Vec<&str> = (0..count).map(|_| left.swap_remove(random.below(left.len()))).collect();
         chosen.sort_unstable();
         fs::write(home.path("few.csv"), format!("{head}\n{}\n", chosen.join("\n"))).unwrap();
-        let mut learn = sizeleak("learn --from");
+        let mut learn = sizeleak("learn");
         learn.arg(&learned).arg("--labels").arg(home.path("few.csv")).arg("-o").arg(home.path("few.toml"));
         let output = run(&mut learn);
         assert!(output.status.success(), "no set of true labels is refused: {}", stderr(&output));
         if stderr(&output).contains("warning:") {
             continue;
         }
-        let mut evaluate = sizeleak("evaluate --format=json --from");
+        let mut evaluate = sizeleak("evaluate --format=json");
         evaluate.arg(&tested).arg("--labels").arg(home.path("test.csv")).arg("--model").arg(home.path("few.toml"));
         let figures: Value = serde_json::from_slice(&run(&mut evaluate).stdout).unwrap();
         let calibration = &figures["after_pruning"]["calibration"];

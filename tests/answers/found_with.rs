@@ -116,7 +116,7 @@ fn tried(home: &Home, name: &str, changed: Change) -> (String, serde_json::Value
 }
 
 fn program(command: &str, stream: &Path, labels: &Path, more: &[&str]) -> Output {
-    run(sizeleak(command).arg("--from").arg(stream).arg("--labels").arg(labels).args(more))
+    run(sizeleak(command).arg(stream).arg("--labels").arg(labels).args(more))
 }
 
 #[test]

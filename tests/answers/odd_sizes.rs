@@ -60,7 +60,7 @@ impl Commands {
         fs::write(self.path("table.csv"), &self.table).unwrap();
         SizeTable::read(&self.path("table.csv")).write(fs::File::create(self.path("records.frames")).unwrap());
         self.write_labels(labels);
-        let mut command = sizeleak("learn --from");
+        let mut command = sizeleak("learn");
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("-o").arg(self.path("model.toml")).output().unwrap();
         (output.status.code(), unbroken(&output) + &String::from_utf8(output.stdout).unwrap())
@@ -82,7 +82,7 @@ impl Commands {
     /// The figures of the learned model, with the true labels.
     fn figures(&self) -> Value {
         self.write_labels(&self.labels);
-        let mut command = sizeleak("evaluate --format=json --from");
+        let mut command = sizeleak("evaluate --format=json");
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("--model").arg(self.path("model.toml")).output().unwrap();
         assert!(output.status.success(), "{}", unbroken(&output));

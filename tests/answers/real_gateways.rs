@@ -52,15 +52,8 @@ impl RealGateway {
 
     /// Learns a model, and returns what was said.
     fn learn(&self, labels: &Path, model: &Path) -> String {
-        let learned = sizeleak("learn")
-            .arg("--from")
-            .arg(&self.stream)
-            .arg("--labels")
-            .arg(labels)
-            .arg("-o")
-            .arg(model)
-            .output()
-            .unwrap();
+        let learned =
+            sizeleak("learn").arg(&self.stream).arg("--labels").arg(labels).arg("-o").arg(model).output().unwrap();
         let said = String::from_utf8(learned.stderr).unwrap();
         assert_eq!(learned.status.code(), Some(0), "{said}");
         said
@@ -69,7 +62,6 @@ impl RealGateway {
     /// The figures of an evaluation after pruning.
     fn evaluate(&self, model: &Path, labels: &Path) -> Value {
         let evaluated = sizeleak("evaluate --format=json")
-            .arg("--from")
             .arg(&self.stream)
             .arg("--model")
             .arg(model)
@@ -85,7 +77,7 @@ impl RealGateway {
     /// What all labels show that sizes give away, without a model.
     fn audit(&self) -> Value {
         let mut audit = sizeleak("measure --format=json");
-        let audited = audit.arg("--from").arg(&self.stream).arg("--labels").arg(&self.labels).output().unwrap();
+        let audited = audit.arg(&self.stream).arg("--labels").arg(&self.labels).output().unwrap();
         let said = String::from_utf8_lossy(&audited.stderr).into_owned();
         assert_eq!(audited.status.code(), Some(0), "{said}");
         serde_json::from_slice(&audited.stdout).unwrap()

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha20Rng;
 use sizeleak_labels::{LabelFile, LabelTimes};
 use sizeleak_model::Inventory;
 use sizeleak_recording::{
-    Decision, Experiment, Goal, Half, Journal, Knowledge, Outcome, PlannedCommand, Recording, Stop, labels_of,
+    Decision, Experiment, Half, Journal, Knowledge, MAX_COMMANDS, Outcome, PlannedCommand, Recording, Stop, labels_of,
 };
 use sizeleak_simulator::scenario::Framing;
 use sizeleak_simulator::{CommandedDevice, LiveHome, LiveSession, Scenario};
@@ -101,8 +101,8 @@ fn found(knowledge: &Knowledge) -> Vec<(String, i64)> {
 fn play(scenario: &Scenario, seed: u64, is_random: bool) -> Played {
     let home = LiveHome::new(scenario.clone(), seed).unwrap();
     let inventory = Inventory::from_toml(&home.inventory().unwrap()).unwrap();
-    let goal = if is_random { Goal { max_commands: MAX_RANDOM, ..Goal::default() } } else { Goal::default() };
-    let mut experiment = Experiment::new(inventory.clone(), goal, seed).unwrap();
+    let max_commands = if is_random { MAX_RANDOM } else { MAX_COMMANDS };
+    let mut experiment = Experiment::new(inventory.clone(), max_commands, seed).unwrap();
     let mut bench = Bench::new(&home, &experiment);
     let (truth, mut right_from) = (sizes(scenario), None);
     loop {

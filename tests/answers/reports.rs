@@ -58,13 +58,13 @@ impl Hub {
     }
 
     fn learn(&self, more: &str) -> Output {
-        let mut command = sizeleak(&format!("learn {more} --from"));
+        let mut command = sizeleak(&format!("learn {more}"));
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         command.arg("-o").arg(self.path("model.toml")).output().unwrap()
     }
 
     fn evaluate(&self, more: &str) -> (Value, String) {
-        let mut command = sizeleak(&format!("evaluate --format=json {more} --from"));
+        let mut command = sizeleak(&format!("evaluate --format=json {more}"));
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("--model").arg(self.path("model.toml")).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));

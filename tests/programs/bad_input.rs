@@ -167,7 +167,6 @@ fn wrong_usage_is_exit_code_2() {
         "run examples/home/test.pcap --set decomposer.limit=many",
         "frames --format csv examples/home/test.pcap",
         "frames --format csv --kind no_such examples/home/test.pcap",
-        "docs man --program nobody",
         "no-such-command",
     ] {
         let output = sizeleak(arguments).output().unwrap();

@@ -63,13 +63,12 @@ fn captures_are_recognised_by_content_whatever_their_names() {
 }
 
 #[test]
-fn a_pipeline_file_is_named_with_an_option_or_without() {
+fn a_pipeline_file_is_named_among_captures() {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
     let home = format!("{}/examples", root().display());
     let file = write(folder.path(), "mine", text.replace("examples", &home));
     for arguments in [
-        "run --pipeline pipeline.toml".to_owned(),
         format!("run --gateway {GATEWAY} pipeline.toml"),
         format!("run pipeline.toml {}", example("test.pcap")),
         format!("run {} pipeline.toml", example("test.pcap")),
@@ -272,10 +271,6 @@ fn saved_streams_are_recognised_and_continued() {
         refused(&mut said, &mut sizeleak(&format!("run {arguments}")));
     }
     said.assert_shown("refused-saved-streams");
-    let labels = example("test.csv");
-    let evaluate =
-        |traffic: &str| stdout(&mut sizeleak(&format!("evaluate {traffic} --labels {labels} --model {model} -q")));
-    assert!(evaluate(&format!("{saved}")) == evaluate(&format!("--from {saved}")));
 }
 
 #[test]

@@ -88,6 +88,4 @@ fn template_of_init_runs_when_filled_in() {
     assert!(stderr(&again).contains("pipeline.schema.json exists already"), "{}", stderr(&again));
     assert_eq!(fs::read(home.join("labels.csv")).unwrap(), b"mine");
     assert!(!home.join("pipeline.toml").exists(), "all or none");
-    assert!(sizeleak("init --force").arg(&home).output().unwrap().status.success());
-    assert_ne!(fs::read(home.join("labels.csv")).unwrap(), b"mine");
 }

@@ -176,17 +176,17 @@ fn png_has_the_size_that_is_asked_for_and_pdf_one_page() {
         fs::read(file).unwrap()
     };
     let size = |png: &[u8]| [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()));
-    let png = drawn("x.png", "--width 801 --height 603");
+    let png = drawn("x.png", "--size 801x603");
     assert_eq!((&png[1..4], size(&png)), (&b"PNG"[..], [801, 603]));
-    assert_eq!(size(&drawn("y.png", "--width 801 --height 603 --font-size 23")), [801, 603], "whatever the font");
-    assert!(drawn("z.PNG", "--width 801 --height 603") == png, "the same input gives the same bytes");
-    assert!(drawn("t.png", "--width 801 --height 603 --title other") != png, "texts are drawn");
+    assert_eq!(size(&drawn("y.png", "--size 801x603 --font-size 23")), [801, 603], "whatever the font");
+    assert!(drawn("z.PNG", "--size 801x603") == png, "the same input gives the same bytes");
+    assert!(drawn("t.png", "--size 801x603 --title other") != png, "texts are drawn");
     let pdf = drawn("x.pdf", "");
     assert!(pdf.starts_with(b"%PDF") && drawn("y.pdf", "") == pdf);
     let has = |bytes: &[u8]| pdf.windows(bytes.len()).filter(|window| *window == bytes).count();
     assert_eq!((has(b"/Count 1"), has(b"/MediaBox[0 0 252")), (1, 1), "a column of a paper is 3.5 inches wide");
     assert!(has(b"NotoSans") > 0, "its text has a font, and can be selected");
-    let mut large = sizeleak("plot --width 20000 --height 20000");
+    let mut large = sizeleak("plot --size 20000x20000");
     let large = large.arg(&report).arg("-o").arg(folder.path().join("l.png")).output().unwrap();
     assert!(large.status.code() == Some(2) && stderr(&large).contains("512 MiB"), "{}", stderr(&large));
     let foreign =
@@ -203,15 +203,15 @@ fn size_font_and_title_are_as_asked_for() {
         let root = root.root_element();
         ["width", "viewBox"].map(|name| root.attribute(name).unwrap().to_owned())
     };
-    let [width, view] = viewed("--width 300 --height 300 --font-size 12");
+    let [width, view] = viewed("--size 300x300 --font-size 12");
     assert_eq!((width.as_str(), view.as_str()), ("300", "0 0 300 300"));
-    let [width, twice] = viewed("--width 600 --height 600 --font-size 24");
+    let [width, twice] = viewed("--size 600x600 --font-size 24");
     assert_eq!((width.as_str(), twice), ("600", view), "a greater font enlarges all");
     let plain = picture("--title= --kind confusion", report());
     let titled = picture("--title Mine --kind confusion", report());
     assert!(titled.contains(">\nMine\n<") && !plain.contains(">\nMine\n<"));
     assert!(titled.matches("labelled commands").count() == 2 && plain.matches("labelled commands").count() == 1);
-    for arguments in ["--width 200 --font-size 60", "--height 150", "--width 200 --height 150 --font-size 200"] {
+    for arguments in ["--size 200 --font-size 60", "--size 640x150", "--size 200x150 --font-size 200"] {
         let small = plot(&format!("--kind confusion {arguments}"), report());
         assert!(small.status.code() == Some(2) && stderr(&small).contains("needs a "), "{}", stderr(&small));
     }

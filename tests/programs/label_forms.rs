@@ -58,6 +58,16 @@ fn every_form_of_the_same_labels_gives_the_same_model() {
     assert_eq!(model(&home, &in_berlin, &["--label-zone", "UTC"]), expected);
     let output = learn(&home, &in_berlin, &[]);
     assert_fails(&output, 1, &["changed.csv", "line 2", "no time zone", "`--label-zone`"]);
+    // What takes no option of labels says which command converts them.
+    for command in ["measure test.pcap", "report test.pcap", "plot test.pcap"] {
+        let given = ["--labels", "changed.csv", "--gateway", GATEWAY];
+        let output = run(sizeleak(command).args(given).current_dir(home.path(".")));
+        assert_fails(&output, 1, &["`sizeleak labels changed.csv --label-zone … -o labels.csv`"]);
+    }
+    let convert = "labels changed.csv --label-zone Europe/Berlin --label-offset 7s -o plain.csv";
+    assert!(run(sizeleak(convert).current_dir(home.path("."))).status.success());
+    let plain = fs::read_to_string(home.path("plain.csv")).unwrap();
+    assert_eq!(model(&home, &plain, &["--label-offset=-7s"]), expected);
 }
 
 #[test]
@@ -164,7 +174,8 @@ fn logs_and_times_from_the_start_give_the_same_model() {
     let map = home.path("map.toml");
     assert_eq!(sizes(&model(&home, &log, &["--label-map", map.to_str().unwrap()])), sizes(&expected));
     assert_fails(&learn(&home, &log, &[]), 1, &["changed.csv", "a log of events", "sizeleak labels", "--label-map"]);
-    let streams = ["--label-offset", "start"];
-    let output = run(sizeleak("plot answers.frames --labels changed.csv").args(streams).current_dir(home.path(".")));
-    assert!(!output.status.success());
+    let converted = run(sizeleak("labels changed.csv --label-map map.toml -o plain.csv").current_dir(home.path(".")));
+    assert!(converted.status.success() && stderr(&converted).contains("102 commands"), "{}", stderr(&converted));
+    let plain = fs::read_to_string(home.path("plain.csv")).unwrap();
+    assert_eq!(sizes(&model(&home, &plain, &[])), sizes(&expected));
 }

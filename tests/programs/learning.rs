@@ -108,7 +108,7 @@ fn custom_pipeline_finds_the_commands() {
     fs::write(home.path("pipeline.toml"), stages).unwrap();
     let mut command = sizeleak("learn");
     command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
-    command.arg("--pipeline").arg(home.path("pipeline.toml")).arg("--inventory").arg(home.path("inventory.toml"));
+    command.arg(home.path("pipeline.toml")).arg("--inventory").arg(home.path("inventory.toml"));
     let output = run(command.args(["-o", "-"]));
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
@@ -215,15 +215,8 @@ fn curve_shows_precision_by_number_of_labels() {
 }
 
 #[test]
-fn curve_is_tested_on_other_captures_and_shown_as_a_table() {
+fn curve_is_shown_as_a_table() {
     let home = of_everyday_commands();
-    let others = [home.path("test.pcap"), home.path("test.csv")].map(|path| path.display().to_string());
-    let others = ["--curve=999,60", "--test-input", &others[0], "--test-labels", &others[1]];
-    let figures = curve(&home, &others);
-    let points = figures["points"].as_array().unwrap();
-    let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
-    assert_eq!((labels, &figures["tested"]), (vec![60, 120], &40.into()));
-
     let table = evaluate(&home, &["--curve=10,60"]);
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.replace('\n', " ").contains("which were drawn at random 5 times; every model answers the same 40"));
@@ -255,7 +248,6 @@ fn curve_needs_numbers_and_commands_to_test_on_and_no_model() {
     let home = Home::new(&small(), 3);
     for (wrong, word) in [
         (&["--curve=0"][..], "numbers"),
-        (&["--curve", "--test-labels", "x"], "--test-input"),
         (&["--curve", "--model", "x"], "--model"),
         (&["--curve", "--folds", "5"], "--folds"),
     ] {

@@ -115,7 +115,7 @@ fn no_output_of_any_command_replaces_an_input() {
         (&learn, "-o inventory.toml"),
         (&learn, "-o m.toml --suggest labels.csv"),
         (&learn, "-o m.toml --suggest m.toml"),
-        (&learn, "--pipeline p.toml -o p.toml"),
+        (&learn, "p.toml -o p.toml"),
         (&evaluate, "--details labels.csv"),
         (&evaluate, "--details model.toml"),
         (&evaluate, "--details soft.pcap"),

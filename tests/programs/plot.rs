@@ -97,7 +97,8 @@ fn number_of_drawn_commands_is_limited() {
     assert_eq!(commands(&text(&all)).len(), 10_000);
     assert!(stderr(&all).contains("the first 10000 of 10050 commands and deviations are drawn"), "{}", stderr(&all));
     assert!(text(&all).contains("first 10000 of 10050"), "the picture says so");
-    assert_eq!(commands(&text(&plot("--limit 20000", many.into()))).len(), 10_050);
+    let later = text(&plot("--since 1970-01-01T01:00:00Z", many.into()));
+    assert_eq!(commands(&later).len(), 10_050 - 3_600, "others are chosen by their times");
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
         assert!(picture.contains(words), "{words}: {picture}");
     }
     assert_eq!(text(&plot("--kind profile --gateway 192.0.2.9", profile.clone())), picture);
-    let sized = text(&plot("--width 400 --height 1000 --title a&b", profile.clone()));
+    let sized = text(&plot("--size 400x1000 --title a&b", profile.clone()));
     assert!(
         sized.contains("width=\"400\"") && sized.contains("height=\"1000\"") && sized.contains("a&amp;b"),
         "{sized}"
@@ -305,9 +306,8 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
         ),
         ("--kind profile", &line(7, ""), 1, "stdin is a stream, and a profile is drawn from a profile: "),
         ("--kind timeline", &profile, 1, "a timeline is drawn from frames, JSON lines or Parquet"),
-        ("--limit 7", &profile, 2, "`--limit` is about a timeline"),
         ("--since 2026-01-06", &profile, 2, "`--since` is about a timeline"),
-        ("--height 200", &profile, 2, "2 actions need a height of"),
+        ("--size 640x200", &profile, 2, "2 actions need a height of"),
     ] {
         let refused = plot(arguments, input.into());
         assert!(
@@ -376,22 +376,25 @@ fn legend_and_size_axis_hold_what_the_picture_has() {
 
 #[test]
 fn picture_has_the_size_and_title_that_are_asked_for() {
-    let output = plot("--width 640 --height 480 --title a&b", line(7, &best("\"on\":1")).into());
+    let output = plot("--size 640x480 --title a&b", line(7, &best("\"on\":1")).into());
     let picture = text(&output);
     let document = Document::parse(&picture).unwrap();
     let root = document.root_element();
     assert_eq!((root.attribute("width"), root.attribute("height")), (Some("640"), Some("480")));
     assert!(document.descendants().any(|node| node.text().is_some_and(|text| text.trim() == "a&b")), "{picture}");
     let actions: String = (0..30).map(|at| line(at, &best(&format!("\"action {at}\":1")))).collect();
-    let small = plot("--height 300", actions.into());
+    let small = plot("--size 640x300", actions.into());
     assert!(
         small.status.code() == Some(2) && stderr(&small).contains("30 lanes need a height of"),
         "{}",
         stderr(&small)
     );
-    for (options, words) in
-        [("--width 5", "200..=20000"), ("-o x.jpg", ".svg, .png and .pdf"), ("-o x.csv", ".svg, .png and .pdf")]
-    {
+    for (options, words) in [
+        ("--size 5", "200..=20000"),
+        ("--size 640x5", "150..=20000"),
+        ("-o x.jpg", ".svg, .png and .pdf"),
+        ("-o x.csv", ".svg, .png and .pdf"),
+    ] {
         let wrong = plot(options, Vec::new());
         assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains(words), "{options}: {}", stderr(&wrong));
     }
@@ -433,15 +436,6 @@ fn labels_are_drawn_over_the_commands() {
         input.concat().into(),
     );
     assert!(wrong.status.code() == Some(1) && stderr(&wrong).contains("line 2"), "{}", stderr(&wrong));
-    fs::write(&labels, "time,on\n3610,1\n").unwrap();
-    let mut late = sizeleak("plot --label-offset=-1h --labels");
-    late.arg(&labels);
-    let late = feed(late, input.concat().into());
-    assert!(
-        text(&late).contains("is right for 1 of 1 labelled commands") && late.stderr.is_empty(),
-        "{}",
-        stderr(&late)
-    );
     let truth = plot("--labels examples/home/test.csv", saved("frames"));
     let traffic = "examples/home/test.pcap --labels examples/home/test.csv --model examples/home/model.toml";
     let evaluation = stdout(&mut sizeleak(&format!("evaluate {traffic} --gateway {GATEWAY} --format=json -q")));

@@ -44,7 +44,7 @@ fn pipelines_that_are_compared_keep_their_models() {
     fs::write(folder.path().join("other.toml"), other).unwrap();
     let pipeline = fs::read_to_string(folder.path().join("own.toml")).unwrap().replace("model.toml", "other.toml");
     fs::write(folder.path().join("of-other.toml"), pipeline).unwrap();
-    let compare = "evaluate own.toml of-other.toml --labels test.csv --samples 200 --format=json";
+    let compare = "evaluate own.toml of-other.toml --labels test.csv --format=json";
     let kept = succeeded(&within(folder.path(), compare));
     let first_right =
         |report: &Value, at: usize| report["pipelines"][at]["evaluation"]["after_pruning"]["top_1"].clone();

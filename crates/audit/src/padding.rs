@@ -13,7 +13,7 @@ mod repeated_padding;
 mod shared_record;
 mod table_source;
 
-pub use bucket_table::{BucketTable, Goal, Objective, TableRules, TableSearch};
+pub use bucket_table::{BucketTable, Goal, TableRules, TableSearch};
 pub use countermeasures::{CountermeasureCost, CountermeasureError, Countermeasures, ReplyForm, ReplyTraffic, Sending};
 pub use exact_table::{NoTable, exact_table};
 pub use frontier::Frontier;

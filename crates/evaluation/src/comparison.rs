@@ -21,15 +21,12 @@ const SCHEMA: u32 = 1;
 
 const DAY_NS: f64 = 86_400e9;
 
-/// How intervals are made.
-#[derive(Debug, Clone, Copy)]
-pub struct ComparisonOptions {
-    /// The probability that an interval holds the truth.
-    pub confidence: Confidence,
-    pub seed: u64,
-    /// How many samples the bootstrap draws.
-    pub samples: u32,
-}
+/// The probability that an interval holds the truth.
+const CONFIDENCE: Confidence = Confidence::USUAL;
+
+/// How many samples the bootstrap draws, from the seed.
+const SAMPLES: u32 = 2000;
+const SEED: u64 = 1;
 
 #[derive(Debug)]
 pub struct ComparedRun {
@@ -81,16 +78,15 @@ struct CsvRow<'a> {
 
 impl Comparison {
     /// Compares runs with the first of them.
-    pub fn new(labels: &LabelFile, runs: Vec<ComparedRun>, options: &ComparisonOptions) -> Self {
-        let ComparisonOptions { confidence, seed, samples } = *options;
+    pub fn new(labels: &LabelFile, runs: Vec<ComparedRun>) -> Self {
         let order = labels.order_by_time();
         let days = days(&labels.times(), &runs);
-        let blocks = BlockBootstrap::new(order.len(), seed);
+        let blocks = BlockBootstrap::new(order.len(), SEED);
         let block_length = blocks.length();
         let outcomes: Vec<RunOutcomes<'_>> =
             runs.iter().map(|one| RunOutcomes::new(&one.run, one.evaluation.as_ref())).collect();
-        let bootstrap = BootstrapFigures::draw(&outcomes, &order, blocks, samples);
-        let calculation = Calculation { runs: &outcomes, bootstrap: &bootstrap, days, confidence };
+        let bootstrap = BootstrapFigures::draw(&outcomes, &order, blocks, SAMPLES);
+        let calculation = Calculation { runs: &outcomes, bootstrap: &bootstrap, days, confidence: CONFIDENCE };
         let figures: Vec<_> =
             outcomes.iter().zip(0..).map(|(run, at)| (run.matches, calculation.figures(at))).collect();
         let pipelines = runs.into_iter().zip(figures).map(|(run, (matches, figures))| PipelineFigures {
@@ -103,9 +99,9 @@ impl Comparison {
             schema: SCHEMA,
             commands: order.len(),
             days,
-            confidence,
-            seed,
-            samples,
+            confidence: CONFIDENCE,
+            seed: SEED,
+            samples: SAMPLES,
             block_length,
             pipelines: pipelines.collect(),
         }

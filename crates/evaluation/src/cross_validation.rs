@@ -26,17 +26,6 @@ pub enum FoldCount {
     Captures,
 }
 
-/// Which labels, in order of time, belong to the same part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum FoldOrder {
-    /// Each belongs to another part than the one before with the same actions, so that every part has some of each
-    #[default]
-    Alternate,
-    /// Those that follow each other, which shows how well a model lasts
-    Contiguous,
-}
-
 impl FromStr for FoldCount {
     type Err = String;
 
@@ -77,24 +66,17 @@ impl FoldCount {
     ///
     /// # Errors
     /// If there are fewer labels than parts, or fewer than two captures with labels.
-    pub fn folds(
-        self,
-        labels: &LabelFile,
-        captures: &[InputPart],
-        order: FoldOrder,
-    ) -> Result<Vec<Vec<usize>>, LabelFileError> {
+    pub fn folds(self, labels: &LabelFile, captures: &[InputPart]) -> Result<Vec<Vec<usize>>, LabelFileError> {
         let mut rows = labels.order_by_time();
-        if order == FoldOrder::Alternate {
-            rows.sort_by_key(|row| labels.labels().rows.get(*row).map(|row| &row.counts));
-        }
+        // Each belongs to another part than the one before with the same actions, so that every part has some of each.
+        rows.sort_by_key(|row| labels.labels().rows.get(*row).map(|row| &row.counts));
         let parts = match self {
             Self::Parts(parts) => parts,
             Self::Captures => captures.len(),
         };
-        let fold_of = |at: usize, row: usize| match (self, order) {
-            (Self::Captures, _) => nearest(captures, labels.labels().rows.get(row).map_or(0, |row| row.time_ns)),
-            (Self::Parts(_), FoldOrder::Alternate) => at % parts,
-            (Self::Parts(_), FoldOrder::Contiguous) => at * parts / rows.len().max(1),
+        let fold_of = |at: usize, row: usize| match self {
+            Self::Captures => nearest(captures, labels.labels().rows.get(row).map_or(0, |row| row.time_ns)),
+            Self::Parts(_) => at % parts,
         };
         let mut folds: Vec<Vec<usize>> = vec![Vec::new(); parts.min(rows.len().max(captures.len()))];
         for (at, row) in rows.iter().enumerate() {

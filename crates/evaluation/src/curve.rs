@@ -20,25 +20,19 @@ use point::{Draw, TestedModel};
 
 const SCHEMA: u32 = 2;
 
-/// One in this many labels is held out if there are no captures to test on.
+/// One in this many labels is held out, the last ones: models are tested on them.
 const HELD_OUT: usize = 3;
-
-/// Labels to test on, with the pipeline that finds their commands.
-#[derive(Debug)]
-pub struct CurveTest<'a> {
-    pub labels: LabelFile,
-    pub pipeline: Pipeline,
-    pub input: &'a PipelineInput,
-    /// How far a command may be from its label.
-    pub tolerance: Tolerance,
-}
 
 /// What samples are learned from and tested on.
 struct CurveInput<'a> {
     training_set: TrainingSet<'a>,
     /// The model of all labels: sizes are compared with its sizes, and its noise is used.
     model: &'a Model,
-    test: CurveTest<'a>,
+    pipeline: &'a Pipeline,
+    input: &'a PipelineInput,
+    held_out: LabelFile,
+    /// How far a command may be from its label.
+    tolerance: Tolerance,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -53,17 +47,15 @@ pub struct LearningCurve {
 }
 
 impl LearningCurve {
-    /// Learns from more and more labels, each time from several samples of them. `outcome` is what all labels teach;
-    /// without a `test`, the last of them are held out.
+    /// Learns from more and more labels, each time from several samples of them. `outcome` is what all labels teach.
     ///
     /// # Errors
     /// If there are too few labels, nothing is learned from all, or a pipeline does not run. A sample that no model can
     /// be learned from is a refusal of its point.
-    pub fn measure<'a>(
-        learning: &'a LearningRun<'a>,
+    pub fn measure(
+        learning: &LearningRun<'_>,
         pipeline: &Pipeline,
         outcome: LearningOutcome,
-        test: Option<CurveTest<'a>>,
         counts: &LabelCounts,
     ) -> Result<Self, EvaluationError> {
         let LearningOutcome { learned, commands, labels, .. } = outcome;
@@ -71,31 +63,26 @@ impl LearningCurve {
             return Err(labels.fault("nothing was learned".to_owned()).into());
         };
         let rows = labels.order_by_time();
-        let held_out = if test.is_some() { 0 } else { rows.len() / HELD_OUT };
-        let (learned, tested) = rows.split_at(rows.len() - held_out);
-        let test = test.unwrap_or_else(|| CurveTest {
-            labels: labels.subset(tested),
-            pipeline: pipeline.clone(),
-            input: learning.input,
-            tolerance: learning.tolerance,
-        });
-        let input = CurveInput { training_set: learning.training_set(&labels, &commands), model: &model, test };
-        let tested = input.test.labels.labels().rows.len();
-        if tested == 0 {
-            return Err(labels
-                .fault(format!(
-                    "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others \
-                (`--test-input`, `--test-labels`)"
-                ))
-                .into());
+        let (learned, held_out) = rows.split_at(rows.len() - rows.len() / HELD_OUT);
+        if held_out.is_empty() {
+            let fault = format!("too few labels to hold some out: label at least {HELD_OUT} commands");
+            return Err(labels.fault(fault).into());
         }
+        let input = CurveInput {
+            training_set: learning.training_set(&labels, &commands),
+            model: &model,
+            pipeline,
+            input: learning.input,
+            held_out: labels.subset(held_out),
+            tolerance: learning.tolerance,
+        };
         let counts = counts.up_to(labels.labels().actions.len(), learned.len());
         let point = |count: usize| {
             let tried = draws(learned, count).iter().map(|rows| input.tried(rows)).collect::<Result<Vec<Draw>, _>>()?;
             Ok(CurvePoint::new(count, &tried))
         };
         let points = counts.into_iter().map(point).collect::<Result<_, EvaluationError>>()?;
-        Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested, points })
+        Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested: held_out.len(), points })
     }
 }
 
@@ -114,8 +101,7 @@ impl CurveInput<'_> {
             Err(error) => return Ok(Draw::Refused(error.cause())),
         };
         let models = ModelSet::new(vec![model.clone()]).map_err(|fault| labels.fault(fault.to_string()))?;
-        let CurveTest { labels, pipeline, input, tolerance } = &self.test;
-        let run = judge_model(&models, pipeline, labels, *tolerance, 1.0, input)?;
+        let run = judge_model(&models, self.pipeline, &self.held_out, self.tolerance, 1.0, self.input)?;
         Ok(Draw::Learned(Box::new(TestedModel {
             sizes: model.actions.iter().filter(|action| self.has_size(action)).count(),
             is_of_kinds: model.actions.is_empty(),

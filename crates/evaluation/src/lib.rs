@@ -34,13 +34,11 @@ mod score;
 pub mod statistics;
 
 pub use calibration::{Calibration, CalibrationBin};
-pub use comparison::{
-    ComparedRun, Comparison, ComparisonOptions, FIGURES, Figure, FigureDifference, FigureValue, PipelineFigures, Unit,
-};
+pub use comparison::{ComparedRun, Comparison, FIGURES, Figure, FigureDifference, FigureValue, PipelineFigures, Unit};
 pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
-pub use cross_validation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
-pub use curve::{CurvePoint, CurveTest, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
+pub use cross_validation::{Fold, FoldCount, FoldedEvaluation};
+pub use curve::{CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
 pub use details::write_details;
 pub use error::EvaluationError;
 pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};

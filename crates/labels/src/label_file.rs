@@ -95,15 +95,15 @@ impl LabelFile {
         let named = rule.actions(captures.iter().map(|capture| capture.path.as_path()));
         labels.notes.extend(named.common_name.map(|name| {
             format!(
-                "all files are called `{name}`: the names of their folders are the actions (`--label-pattern` finds \
-                 others)"
+                "all files are called `{name}`: the names of their folders are the actions (`--labels-from-names=REGEX` \
+                 finds others)"
             )
         }));
         for ((capture, action), line) in captures.iter().zip(named.actions).zip(1..) {
             let fault =
                 |fault: &str| LabelFileError { file: capture.path.display().to_string(), fault: fault.to_owned() };
             let (action, times) = action.ok_or_else(|| {
-                fault("neither its name nor that of its folder is an action: name it, or give a `--label-pattern`")
+                fault("neither its name nor that of its folder is an action: name it, or say where it is with `--labels-from-names=REGEX`")
             })?;
             let at = labels.actions.iter().position(|known| *known == action).unwrap_or_else(|| {
                 labels.actions.push(action);
@@ -116,7 +116,9 @@ impl LabelFile {
         }
         let actions = labels.actions.len();
         if labels.rows.len().saturating_mul(actions) > MAX_NAMED_COUNTS {
-            let fault = "too many different actions: name them alike, or give a `--label-pattern`".to_owned();
+            let fault =
+                "too many different actions: name them alike, or say where they are with `--labels-from-names=REGEX`"
+                    .to_owned();
             return Err(LabelFileError { file: NAMES.to_owned(), fault });
         }
         labels.rows.iter_mut().for_each(|row| row.counts.resize(actions, 0));

@@ -62,8 +62,8 @@ impl LabelFile {
                 signed(fit.next_ns),
             ),
             LabelClock::Agrees | LabelClock::Differs(_) if are_outside => {
-                "name the captures that cover the labels, or correct the labels' clock (`--label-offset`, \
-                 `--label-zone`)"
+                "name the captures that cover the labels, or correct the labels' clock (`sizeleak labels` with \
+                 `--label-offset` or `--label-zone`)"
                     .to_owned()
             }
             LabelClock::Agrees | LabelClock::Differs(_) => {

@@ -37,19 +37,11 @@ const EXPECTED_SPREAD: f64 = 1.0;
 /// bytes, mostly the same, so a fit is surer. Experiments on simulated homes ended between 0.3 and 0.9.
 const EXPECTED_WRONG: f64 = 0.5;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Goal {
-    /// The posterior probability that all sizes are right.
-    pub certainty: f64,
-    /// The most commands, those held back included.
-    pub max_commands: usize,
-}
+/// The most commands of an experiment, unless somebody says another number.
+pub const MAX_COMMANDS: usize = 400;
 
-impl Default for Goal {
-    fn default() -> Self {
-        Self { certainty: 0.99, max_commands: 400 }
-    }
-}
+/// Sizes are certain where all of them are right with this posterior probability.
+const CERTAINTY: f64 = 0.99;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -100,7 +92,8 @@ pub struct Experiment {
     inventory: Inventory,
     actions: Vec<String>,
     limits: Limits,
-    goal: Goal,
+    /// The most commands, those held back included.
+    max_commands: usize,
     seed: u64,
     /// What was handed over, whether or not it counts: each draws its own devices.
     attempts: u64,
@@ -119,7 +112,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// An experiment with these devices; the same seed chooses the same commands where the same is known.
-    pub fn new(inventory: Inventory, goal: Goal, seed: u64) -> Result<Self, InventoryError> {
+    pub fn new(inventory: Inventory, max_commands: usize, seed: u64) -> Result<Self, InventoryError> {
         inventory.check()?;
         let actions: Vec<String> = inventory.action_names().into_iter().map(str::to_owned).collect();
         let named: Vec<Action> = actions.iter().map(|name| Action::new(name, 1)).collect();
@@ -127,7 +120,7 @@ impl Experiment {
             limits: inventory.limits(&named)?,
             inventory,
             actions,
-            goal,
+            max_commands,
             seed,
             attempts: 0,
             learned_from: Vec::new(),
@@ -219,7 +212,7 @@ impl Experiment {
         let is_without_sums = knowledge.as_ref().is_some_and(|knowledge| knowledge.without_sums.is_some());
         self.without_sums = if is_without_sums { self.without_sums + 1 } else { 0 };
         let certainty = knowledge.as_ref().map_or(0.0, |knowledge| knowledge.certainty);
-        if certainty > self.best.0 || certainty >= self.goal.certainty {
+        if certainty > self.best.0 || certainty >= CERTAINTY {
             self.best = (certainty.max(self.best.0), 0);
         }
         self.knowledge = knowledge;
@@ -233,7 +226,7 @@ impl Experiment {
     /// How many more commands are expected, those held back included.
     pub fn expected_commands(&self) -> usize {
         let (mut chosen, mut more) = (self.learned_from.clone(), 0);
-        while chosen.len() + more < self.goal.max_commands {
+        while chosen.len() + more < self.max_commands {
             let missing = self.missing_for(&chosen).commands;
             let Some(counts) = missing.into_iter().next().or_else(|| self.most_telling(&chosen)) else { break };
             chosen.push(counts);
@@ -265,7 +258,7 @@ impl Experiment {
     }
 
     fn stop(&self) -> Option<Stop> {
-        if self.commands() >= self.goal.max_commands {
+        if self.commands() >= self.max_commands {
             return Some(Stop::MaxCommands);
         }
         if !self.asked.is_empty() {
@@ -293,7 +286,7 @@ impl Experiment {
     fn is_certain(&self) -> bool {
         let Some(knowledge) = &self.knowledge else { return false };
         let are_longer_recorded = knowledge.longer.iter().all(|counts| self.times(counts) >= LONGER_TIMES);
-        knowledge.certainty >= self.goal.certainty && are_longer_recorded && self.unchanged >= UNCHANGED_CHECKS
+        knowledge.certainty >= CERTAINTY && are_longer_recorded && self.unchanged >= UNCHANGED_CHECKS
     }
 
     fn times(&self, counts: &[u32]) -> usize {

@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use sizeleak_model::Inventory;
-//! use sizeleak_recording::{Decision, Experiment, Goal};
+//! use sizeleak_recording::{Decision, Experiment, MAX_COMMANDS};
 //!
 //! let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]";
-//! let experiment = Experiment::new(Inventory::from_toml(home)?, Goal::default(), 1)?;
+//! let experiment = Experiment::new(Inventory::from_toml(home)?, MAX_COMMANDS, 1)?;
 //! let Decision::Send(command) = experiment.next() else { panic!("nothing is known yet") };
 //! assert_eq!(command.counts, [1, 0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -24,7 +24,7 @@ mod knowledge;
 mod recording;
 
 pub use device_choice::DeviceAction;
-pub use experiment::{Decision, Experiment, Goal, Half, PlannedCommand, Stop};
+pub use experiment::{Decision, Experiment, Half, MAX_COMMANDS, PlannedCommand, Stop};
 pub use journal::{Journal, JournalError, Outcome, Step};
 pub use knowledge::{ActionSize, HeldOut, Knowledge};
 pub use recording::{Learned, Recording, RecordingError, Tested, labels_of};

@@ -1,11 +1,10 @@
 //! Several pipelines over the same labelled captures, and how certain their differences are.
 
 use anyhow::Result;
-use clap::Args;
-use sizeleak_evaluation::statistics::{Confidence, Interval};
+use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{
-    ComparedRun, Comparison, ComparisonOptions, Evaluation, FIGURES, Figure, FigureDifference, FigureValue, JudgedRun,
-    PipelineFigures, Unit,
+    ComparedRun, Comparison, Evaluation, FIGURES, Figure, FigureDifference, FigureValue, JudgedRun, PipelineFigures,
+    Unit,
 };
 use sizeleak_labels::LabelFile;
 use sizeleak_pipeline::{Pipeline, PipelineInput, RunError};
@@ -15,49 +14,19 @@ use sizeleak_text::{escaped, percent};
 
 use crate::command::document::{Document, line, numbers, paragraph, spaced};
 use crate::command::evaluation_input::{COVERED, EvaluationInput, PipelineVariant};
-use crate::command::failure::{check_damage, usage};
+use crate::command::failure::check_damage;
 use crate::command::notices::NoticeReport;
 use crate::command::report_format::ReportForm;
 use crate::command::session::Session;
-
-/// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
-const MIN_BEYOND: f64 = 5.0;
-
-#[derive(Debug, Args)]
-pub(super) struct ComparisonFlags {
-    /// The probability that an interval holds the truth
-    #[arg(long, value_name = "SHARE", default_value = "0.95")]
-    confidence: Confidence,
-
-    /// The seed of the bootstrap: the same seed produces the same figures
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
-
-    /// How many samples the bootstrap draws
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 2000,
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
-    )]
-    samples: u32,
-}
 
 #[derive(Debug)]
 pub(super) struct ComparedPipelines<'a> {
     pub(super) input: &'a EvaluationInput,
     pub(super) variants: &'a [PipelineVariant],
-    pub(super) flags: &'a ComparisonFlags,
 }
 
 impl ComparedPipelines<'_> {
     pub(super) fn compare(&self, form: ReportForm<'_>, session: &mut Session) -> Result<()> {
-        let ComparisonFlags { confidence, seed, samples } = *self.flags;
-        if f64::from(samples) * confidence.tail() < MIN_BEYOND {
-            let fewest = (MIN_BEYOND / confidence.tail()).ceil();
-            let share = confidence.share();
-            return Err(usage!("an interval of {share} needs at least `--samples {fewest}`"));
-        }
         let first = self.check_files(session)?;
         let traffic = self.input.captures.input(&first)?;
         let (_, labels) = self.input.read(&traffic, &first)?;
@@ -68,7 +37,7 @@ impl ComparedPipelines<'_> {
             runs.push(run);
             first_damage = first_damage.or(damage);
         }
-        let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
+        let comparison = Comparison::new(&labels, runs);
         if form.is_csv() {
             let mut written = Vec::new();
             comparison.write_csv(&mut written)?;

@@ -17,6 +17,9 @@ use crate::command::evaluation_input::order_remark;
 /// An upper bound of V above this bounds nothing.
 const NO_BOUND: f64 = 0.995;
 
+/// The seed of permutations and bootstraps.
+const SEED: u64 = 1;
+
 #[derive(Debug, Serialize)]
 pub(crate) struct MeasuredAudit {
     schema: u32,
@@ -52,7 +55,6 @@ struct Secrets<'a> {
     command: SecretNumbers,
     number: SecretNumbers,
     kinds: Option<KindSecrets>,
-    seed: u64,
 }
 
 impl Secrets<'_> {
@@ -63,9 +65,9 @@ impl Secrets<'_> {
             |command: &LabelledCommand| SeenOutput { size: unsigned(command.sizes[1]), replies: replies(command) };
         let outputs = |commands: &[LabelledCommand]| -> Vec<SeenOutput> { commands.iter().map(output).collect() };
         let all = outputs(self.commands);
-        let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, self.seed);
+        let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, SEED);
         let of_kinds =
-            |KindSecrets { commands, secrets }: &KindSecrets| MeasuredLeak::new(secrets, &outputs(commands), self.seed);
+            |KindSecrets { commands, secrets }: &KindSecrets| MeasuredLeak::new(secrets, &outputs(commands), SEED);
         MeasuredSecrets {
             command: leak(&self.command),
             number: leak(&self.number),
@@ -75,12 +77,7 @@ impl Secrets<'_> {
 }
 
 impl MeasuredAudit {
-    pub(crate) fn new(
-        commands: &LabelledCommands,
-        inventory: Option<&Inventory>,
-        model: Option<ModelCheck>,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(commands: &LabelledCommands, inventory: Option<&Inventory>, model: Option<ModelCheck>) -> Self {
         let counts: Vec<&Vec<u32>> = commands.commands.iter().map(|command| &command.counts).collect();
         let number = |counts: &&Vec<u32>| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
         let secrets = Secrets {
@@ -88,9 +85,8 @@ impl MeasuredAudit {
             command: SecretNumbers::new(&counts),
             number: SecretNumbers::new(&counts.iter().map(number).collect::<Vec<_>>()),
             kinds: inventory.and_then(|inventory| KindSecrets::new(commands, inventory)),
-            seed,
         };
-        let order = PermutationTest::of_order(secrets.command.numbers(), seed);
+        let order = PermutationTest::of_order(secrets.command.numbers(), SEED);
         let by_size = secrets.measured(|_| 0);
         let with_reply_count = secrets.measured(|command| command.replies.into());
         let with_reply_bytes = secrets.measured(|command| unsigned(command.reply_bytes));
@@ -113,7 +109,7 @@ impl MeasuredAudit {
             with_reply_bytes,
             order,
             model,
-            seed,
+            seed: SEED,
         }
     }
 }

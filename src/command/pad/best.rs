@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
-    CountermeasureError, Goal, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage, TableRules,
-    TableSearch, exact_table, table_source,
+    CountermeasureError, Goal, NoTable, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch,
+    exact_table, table_source,
 };
 use sizeleak_text::percent;
 
@@ -39,8 +39,7 @@ impl<'a> Best<'a> {
         prior: &'a str,
         with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
     ) -> Result<Self> {
-        let (objective, rules) = (options.objective, options.rules());
-        let search = TableSearch { rows: home.table_rows(), objective, rules };
+        let search = TableSearch { rows: home.table_rows(), rules: options.rules() };
         let (policy, padded) = exact_table(home, &search, goal).map_err(|why| unmet(goal, home, why))?;
         let with_replies = with_replies(&policy)?;
         Ok(Self { verdict: Verdict::new(home, policy, padded, Some(goal), prior), with_replies })
@@ -112,10 +111,6 @@ pub(super) struct TableOptions {
     /// 5%-of-guessing above guessing
     #[arg(long, value_name = "SHARE", group = "demand")]
     target: Option<Target>,
-
-    /// What the best table makes small [default: named]
-    #[arg(long, value_enum, default_value_t, hide_default_value = true, conflicts_with = "target")]
-    pub(super) objective: Objective,
 
     /// In each bucket of the table, the most probable command has at most this posterior probability
     #[arg(long, value_name = "SHARE", value_parser = share)]

@@ -10,6 +10,7 @@ use sizeleak_report::document::Value::{self, AtMost, Change, Count, Number, Shar
 use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
+use super::COMMANDS_PER_DAY;
 use super::judged::opening;
 use crate::command::document::{Document, figure, paragraph};
 use crate::command::failure::with_code;
@@ -19,7 +20,6 @@ use crate::command::values::share;
 #[derive(Debug)]
 pub(crate) struct JudgedHome<'a> {
     pub(crate) traffic: &'a HomeTraffic,
-    pub(crate) commands_per_day: f64,
     /// How probable commands are taken to be.
     pub(crate) prior: &'a str,
 }
@@ -90,7 +90,7 @@ impl<'a> CountermeasureReport<'a> {
             sentence,
             prior: home.prior,
             countermeasures: named.to_string(),
-            commands_per_day: home.commands_per_day,
+            commands_per_day: COMMANDS_PER_DAY,
             command_bytes: home.traffic.command_bytes(),
             before,
             after,
@@ -181,7 +181,7 @@ impl<'a> Comparison<'a> {
             schema: 1,
             prior: home.prior,
             policy: policy.to_string(),
-            commands_per_day: home.commands_per_day,
+            commands_per_day: COMMANDS_PER_DAY,
             command_bytes: home.traffic.command_bytes(),
             countermeasures,
         }

@@ -4,8 +4,8 @@ use anyhow::Result;
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
-    CountermeasureError, Countermeasures, Draw, Goal, HomeTraffic, JudgedPolicy, Objective, PaddedHome, PaddingPolicy,
-    ReplyForm, TableRules, TableSearch, named_after, named_with_known_key,
+    CountermeasureError, Countermeasures, Draw, Goal, HomeTraffic, JudgedPolicy, PaddedHome, PaddingPolicy, ReplyForm,
+    TableRules, TableSearch, named_after, named_with_known_key,
 };
 use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_report::document::Value::{self, Number, Share, Words};
@@ -376,9 +376,7 @@ fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
     policies.push(PaddingPolicy::Constant { bytes: greatest });
     let mut named: Vec<(String, PaddingPolicy)> =
         policies.into_iter().map(|policy| (policy.to_string(), policy)).collect();
-    let search =
-        TableSearch { rows: home.table_rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
-    let frontier = search.frontier();
+    let frontier = TableSearch { rows: home.table_rows(), rules: TableRules::default() }.frontier();
     let tables = BUDGETS.iter().filter_map(|budget| {
         let policy = home.inside(&frontier.best(Goal::Budget(budget * home.command_bytes))?.buckets);
         Some((format!("best {policy}"), policy))

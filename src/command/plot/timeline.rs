@@ -17,11 +17,11 @@ use sizeleak_text::{TimeRange, counted};
 
 use crate::command::failure::usage;
 use crate::command::help::INPUT;
-use crate::command::labelled_captures::{LabelClockOption, LabelReading};
+use crate::command::labelled_captures::plain_labels;
 use crate::command::time_range::checked;
 
-/// The most commands and deviations that are drawn by default.
-const LIMIT: u32 = 10_000;
+/// The most commands and deviations that are drawn.
+const LIMIT: usize = 10_000;
 
 /// What to draw of a stream; by default all.
 #[derive(Debug, Args)]
@@ -42,10 +42,6 @@ pub(super) struct TimelineOptions {
     #[arg(long, value_name = "FLOW", value_delimiter = ',')]
     flow: Vec<FlowId>,
 
-    /// Draw only this many commands and deviations, the first ones [default: 10000]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    limit: Option<u32>,
-
     /// The model of the answers: each of its sections has lanes
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     model: Vec<PathBuf>,
@@ -53,12 +49,6 @@ pub(super) struct TimelineOptions {
     /// Draw the true actions over the commands, as labelled
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
-
-    #[command(flatten)]
-    reading: LabelReading,
-
-    #[command(flatten)]
-    clock: LabelClockOption,
 }
 
 impl TimelineOptions {
@@ -68,16 +58,13 @@ impl TimelineOptions {
             ("--until", self.until.is_some()),
             ("--flow", !self.flow.is_empty()),
             ("--labels", self.labels.is_some()),
-            ("--limit", self.limit.is_some()),
             ("--model", !self.model.is_empty()),
         ];
         of_timelines.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
     pub(super) fn labels(&self) -> Result<Option<LabelFile>> {
-        let times = self.reading.times(&self.clock, &[])?;
-        let labels = self.labels.as_deref().map(|path| LabelFile::read(path, &times));
-        labels.transpose().map_err(|error| anyhow!(error))
+        self.labels.as_deref().map(plain_labels).transpose()
     }
 
     pub(super) fn model(&self) -> Result<Option<ModelSet>> {
@@ -93,7 +80,7 @@ impl TimelineOptions {
         let TimeRange { since_ns: from_ns, until_ns } = checked(since_ns, self.until.map(nanoseconds).transpose()?)?;
         let flows = self.flow.iter().map(|flow| flow.0).collect();
         let filter = CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows };
-        Ok(Timeline::new(self.limit.unwrap_or(LIMIT) as usize, filter))
+        Ok(Timeline::new(LIMIT, filter))
     }
 }
 
@@ -160,7 +147,9 @@ pub(super) fn report_omissions(timeline: &Timeline) -> Result<()> {
     let words = if accepted == 0 {
         "there is no identification to draw, which the decomposer and the pruner make, and no deviation".to_owned()
     } else if drawn < accepted {
-        format!("the first {drawn} of {accepted} commands and deviations are drawn (--limit sets how many)")
+        format!(
+            "the first {drawn} of {accepted} commands and deviations are drawn (`--since` and `--until` choose others)"
+        )
     } else {
         return Ok(());
     };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use sizeleak_model::Inventory;
-use sizeleak_recording::Stop;
+use sizeleak_recording::{MAX_COMMANDS, Stop};
 
 use crate::command::failure::usage;
 use crate::command::help::INPUT;
@@ -96,24 +96,14 @@ pub(super) struct CaptureOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "End")]
 pub(super) struct EndOptions {
-    /// Stop when sizes are this certain
-    ///
-    /// The probability that all of them are right.
-    #[arg(long, value_name = "P", default_value_t = 0.99, value_parser = probability)]
-    pub(super) certainty: f64,
-
-    /// Stop after N commands [default: 400]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
-    pub(super) max_commands: Option<usize>,
+    /// Stop after N commands
+    #[arg(long, value_name = "N", default_value_t = MAX_COMMANDS,
+        value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
+    pub(super) max_commands: usize,
 
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) max_time: Option<Duration>,
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    let probability = text.parse().ok().filter(|probability| *probability > 0.0 && *probability < 1.0);
-    probability.ok_or_else(|| "it must be above 0 and below 1".to_owned())
 }
 
 impl CommandOptions {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use sizeleak_audit::leakage::Audit;
 use sizeleak_audit::padding::{
-    Goal, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
+    Goal, HomeTraffic, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
 };
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::{Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
@@ -31,9 +31,6 @@ use crate::command::pad::{COMMANDS_PER_DAY, check_sizes};
 /// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
 const CREDIBLE: f64 = 0.95;
 
-/// The seed of permutations, as `sizeleak measure` has it.
-const SEED: u64 = 1;
-
 pub(super) struct CaptureFindings {
     pub(super) verdict: Verdict,
     /// Of the command, as a model's answers name it where there is a model; else of all secrets, by labels alone.
@@ -50,7 +47,7 @@ impl CaptureFindings {
         model: Option<&Model>,
         observed: &mut Observed,
     ) -> Result<Self> {
-        let labelled = Measured::new(captures, audited, audited.pipeline(captures)?, model, SEED)?;
+        let labelled = Measured::new(captures, audited, audited.pipeline(captures)?, model)?;
         let Measured { commands, audit: measured, .. } = &labelled;
         if observed.commands() == 0 {
             commands.seen().for_each(|(time_ns, bytes)| observed.add_command(time_ns, bytes));
@@ -111,7 +108,7 @@ impl Measured {
         let labels = self.labels.clone().within(settings.inventory.as_ref())?;
         let run = LearningRun { labels: &labels, input: &self.traffic, tolerance: self.tolerance, settings };
         let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
-        Ok(LearningCurve::measure(&run, &self.pipeline, outcome, None, &LabelCounts::Growing)?)
+        Ok(LearningCurve::measure(&run, &self.pipeline, outcome, &LabelCounts::Growing)?)
     }
 }
 
@@ -181,13 +178,13 @@ impl ModelFindings {
             sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
             fault.to_string()
         } else {
-            let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
+            let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY)?;
             let curve = Curve::new(&home, &prior, |_| Ok(None))?;
-            let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
+            let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY)?;
             let text = "Padding makes sizes say less. Where it is drawn at random for each message, the figure holds for one \
                         message: unless it is keyed, it averages out over several.";
             sections.push(Section::new("padding", vec![text.to_owned()], vec![curve.figure()]));
-            let judged = JudgedHome { traffic: &traffic, commands_per_day: COMMANDS_PER_DAY.into(), prior: &prior };
+            let judged = JudgedHome { traffic: &traffic, prior: &prior };
             let compared = Comparison::new(&judged, &PaddingPolicy::None);
             let text = [compared.explained()].into_iter().chain(compared.faults()).collect();
             sections.push(Section::new("countermeasures", text, compared.figures().into()));
@@ -223,7 +220,7 @@ impl ModelFindings {
 /// The cheapest table that leaves hardly more than guessing, in words.
 fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, audited: &AuditedModel) -> Result<String> {
     let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
-    let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules };
+    let search = TableSearch { rows: home.rows(), rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
     Ok(match exact_table(home, &search, goal) {
         Ok((policy, judged)) => {

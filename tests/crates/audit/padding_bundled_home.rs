@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_audit::padding::{Goal, Objective, PaddingCost, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_audit::padding::{Goal, PaddingCost, PaddingPolicy, TableRules, TableSearch};
 use sizeleak_inference::space::{CommandGroup, SizeRow};
 
 /// Bytes of the actions that all sixteen devices have, and of those that four lamps have besides.
@@ -102,7 +102,7 @@ fn home() -> (Vec<CommandGroup>, Vec<SizeRow>, f64) {
 }
 
 fn search(rows: &[SizeRow]) -> TableSearch<'_> {
-    TableSearch { rows, objective: Objective::Vulnerability, rules: TableRules::default() }
+    TableSearch { rows, rules: TableRules::default() }
 }
 
 /// Whether a share is a figure in percent, within 0.3 points.

@@ -1,7 +1,7 @@
 //! Tables against all tables of small inventories.
 
 use proptest::prelude::*;
-use sizeleak_audit::padding::{BucketTable, Goal, Objective, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_audit::padding::{BucketTable, Goal, PaddingPolicy, TableRules, TableSearch};
 use sizeleak_inference::space::SizeRow;
 
 /// The leakage and bytes of a policy, and whether it obeys the rules; written anew, bucket by bucket.
@@ -20,11 +20,7 @@ fn measured(search: &TableSearch<'_>, to: &[usize]) -> Option<(f64, f64)> {
             return None;
         }
         bytes += inside.iter().map(|row| row.probability * (search.rows[place].bytes - row.bytes) as f64).sum::<f64>();
-        leakage += match search.objective {
-            Objective::Vulnerability => greatest,
-            Objective::Information => -all * all.log2(),
-            Objective::Buckets => 1.0,
-        };
+        leakage += greatest;
     }
     Some((leakage, bytes))
 }
@@ -62,10 +58,6 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<SizeRow>> {
     })
 }
 
-fn objective() -> impl Strategy<Value = Objective> {
-    prop_oneof![Just(Objective::Vulnerability), Just(Objective::Information), Just(Objective::Buckets)]
-}
-
 fn rules() -> impl Strategy<Value = TableRules> {
     prop_oneof![
         3 => Just(TableRules::default()),
@@ -85,8 +77,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_table_of_neighbours_is_below_the_hull(rows in rows(9), objective in objective(), rules in rules()) {
-        let search = TableSearch { rows: &rows, objective, rules };
+    fn no_table_of_neighbours_is_below_the_hull(rows in rows(9), rules in rules()) {
+        let search = TableSearch { rows: &rows, rules };
         let hull = search.hull();
         let all: Vec<_> = tables_of_neighbours(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
         prop_assert_eq!(hull.is_empty(), all.is_empty());
@@ -110,9 +102,9 @@ proptest! {
 
     #[test]
     fn no_table_of_neighbours_is_better_than_the_best_of_the_frontier(
-        rows in rows(9), objective in objective(), rules in rules(), share in 0.0_f64..1.0, is_target: bool,
+        rows in rows(9), rules in rules(), share in 0.0_f64..1.0, is_target: bool,
     ) {
-        let search = TableSearch { rows: &rows, objective, rules };
+        let search = TableSearch { rows: &rows, rules };
         let all: Vec<_> = tables_of_neighbours(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
         let greatest = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).fold(0.0, f64::max);
         let goal = if is_target {
@@ -134,9 +126,9 @@ proptest! {
 
     #[test]
     fn a_target_costs_no_more_than_the_table_of_any_budget_that_reaches_it(
-        rows in rows(16), objective in objective(), rules in rules(),
+        rows in rows(16), rules in rules(),
     ) {
-        let search = TableSearch { rows: &rows, objective, rules };
+        let search = TableSearch { rows: &rows, rules };
         let frontier = search.frontier();
         let most = tables(&search).last().map_or(0.0, |table| table.added_bytes);
         for step in 0..=100 {
@@ -148,9 +140,9 @@ proptest! {
 
     #[test]
     fn the_frontier_obeys_rules_and_has_no_better_table_than_there_is(
-        rows in rows(8), objective in objective(), rules in rules(),
+        rows in rows(8), rules in rules(),
     ) {
-        let search = TableSearch { rows: &rows, objective, rules };
+        let search = TableSearch { rows: &rows, rules };
         let all: Vec<_> = tables_of_neighbours(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
         let frontier = tables(&search);
         for pair in frontier.windows(2) {
@@ -183,7 +175,7 @@ fn unequal() -> Vec<SizeRow> {
 fn rules_that_no_table_obeys_give_none() {
     let rows = unequal();
     let rules = TableRules { fewest_commands: 4.0, ..TableRules::default() };
-    let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules };
+    let search = TableSearch { rows: &rows, rules };
     assert!(search.hull().is_empty() && search.frontier().best(Goal::Budget(9.0)).is_none());
     let nothing = TableSearch { rows: &[], ..search };
     assert!(nothing.frontier().best(Goal::Budget(9.0)).is_none_or(|table| table.leakage == 0.0));

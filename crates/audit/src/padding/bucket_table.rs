@@ -10,23 +10,6 @@ use serde::Serialize;
 
 use sizeleak_inference::space::SizeRow;
 
-/// Which leakage a table is to make small. Sizes are taken to be determined by commands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Objective {
-    /// The Bayes vulnerability: how probable the observer's first guess is to be right; the sum over buckets of the
-    /// greatest prior in them.
-    #[default]
-    #[cfg_attr(feature = "clap", value(name = "named", help = "How often the best guess is right"))]
-    Vulnerability,
-    /// The mutual information of command and bucket in bits: the entropy of the bucket.
-    #[cfg_attr(feature = "clap", value(help = "The bits that sizes give away"))]
-    Information,
-    /// The number of buckets: the multiplicative Bayes capacity, which does not depend on the prior.
-    #[cfg_attr(feature = "clap", value(name = "sizes", help = "The number of sizes seen: the worst case over priors"))]
-    Buckets,
-}
-
 /// What must hold for each bucket: the worst case, where a leakage is an average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TableRules {
@@ -38,18 +21,6 @@ pub struct TableRules {
 impl Default for TableRules {
     fn default() -> Self {
         Self { most_posterior: 1.0, fewest_commands: 1.0 }
-    }
-}
-
-impl Objective {
-    /// What a bucket with these commands adds to the leakage.
-    pub fn of_bucket(self, bucket: &SizeRow) -> f64 {
-        match self {
-            Self::Vulnerability => bucket.greatest,
-            Self::Information if bucket.probability > 0.0 => -bucket.probability * bucket.probability.log2(),
-            Self::Information => 0.0,
-            Self::Buckets => 1.0,
-        }
     }
 }
 
@@ -88,24 +59,30 @@ pub(crate) struct Bucket {
     pub(crate) row: SizeRow,
     /// The number of sizes up to its last one.
     pub(crate) end: usize,
-    pub(crate) leakage: f64,
     pub(crate) added_bytes: f64,
 }
 
+impl Bucket {
+    /// What it adds to the Bayes vulnerability: how probable the observer's first guess is to be right, if sizes are
+    /// determined by commands.
+    pub(crate) fn leakage(&self) -> f64 {
+        self.row.greatest
+    }
+}
+
 /// The buckets that begin with the size at `first`, by ascending end.
-pub(crate) fn buckets_from(rows: &[SizeRow], first: usize, objective: Objective) -> impl Iterator<Item = Bucket> {
+pub(crate) fn buckets_from(rows: &[SizeRow], first: usize) -> impl Iterator<Item = Bucket> {
     let mut bucket: Option<Bucket> = None;
     rows.iter().enumerate().skip(first).map(move |(at, row)| {
         let next = match bucket {
-            None => Bucket { row: *row, end: at + 1, leakage: 0.0, added_bytes: 0.0 },
+            None => Bucket { row: *row, end: at + 1, added_bytes: 0.0 },
             Some(before) => {
                 let further = before.row.probability * (row.bytes - before.row.bytes) as f64;
                 let mut merged = *row;
                 merged.add(&before.row);
-                Bucket { row: merged, end: at + 1, leakage: 0.0, added_bytes: before.added_bytes + further }
+                Bucket { row: merged, end: at + 1, added_bytes: before.added_bytes + further }
             }
         };
-        let next = Bucket { leakage: objective.of_bucket(&next.row), ..next };
         bucket = Some(next);
         next
     })
@@ -129,7 +106,6 @@ pub struct BucketTable {
 pub struct TableSearch<'a> {
     /// The commands of each size, by ascending size.
     pub rows: &'a [SizeRow],
-    pub objective: Objective,
     pub rules: TableRules,
 }
 
@@ -203,12 +179,12 @@ impl TableSearch<'_> {
         best.push((0.0, 0));
         for first in (0..self.rows.len()).rev() {
             let mut least = (f64::INFINITY, 0);
-            for bucket in buckets_from(self.rows, first, self.objective) {
+            for bucket in buckets_from(self.rows, first) {
                 if weights.bytes * bucket.added_bytes >= least.0 {
                     break;
                 }
                 let beyond = best.get(bucket.end).map_or(f64::INFINITY, |(beyond, _)| *beyond);
-                let sum = weights.of(bucket.leakage, bucket.added_bytes) + beyond;
+                let sum = weights.of(bucket.leakage(), bucket.added_bytes) + beyond;
                 if sum < least.0 && self.rules.allow(&bucket.row) {
                     least = (sum, bucket.end);
                 }
@@ -226,9 +202,9 @@ impl TableSearch<'_> {
         let mut first = 0;
         for end in ends {
             let is_it = |bucket: &Bucket| bucket.end == *end;
-            let Some(bucket) = buckets_from(self.rows, first, self.objective).find(is_it) else { continue };
+            let Some(bucket) = buckets_from(self.rows, first).find(is_it) else { continue };
             table.buckets.push(bucket.row.bytes);
-            table.leakage += bucket.leakage;
+            table.leakage += bucket.leakage();
             table.added_bytes += bucket.added_bytes;
             first = *end;
         }

@@ -111,7 +111,7 @@ impl Frontier<'_> {
         for first in 0..rows.len() {
             let here = thinned(std::mem::take(beginnings.get_mut(first)?), width);
             let cheapest = here.iter().map(|one| one.added_bytes).fold(f64::INFINITY, f64::min);
-            for bucket in buckets_from(rows, first, self.search.objective) {
+            for bucket in buckets_from(rows, first) {
                 if cheapest + bucket.added_bytes > right.added_bytes {
                     break;
                 }
@@ -124,7 +124,7 @@ impl Frontier<'_> {
                 }
                 let beyond = completions.get(bucket.end)?.0;
                 let next = here.iter().enumerate().map(|(place, one)| Beginning {
-                    leakage: one.leakage + bucket.leakage,
+                    leakage: one.leakage + bucket.leakage(),
                     added_bytes: one.added_bytes + bucket.added_bytes,
                     before: (first, place),
                 });

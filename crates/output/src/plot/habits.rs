@@ -121,7 +121,7 @@ impl<'a> Picture<'a> {
         if picture.day < MIN_DAY {
             let needs = format!("{} actions need", panels.len());
             let least = size.pixels(picture.height(MIN_DAY));
-            return Err(TooSmall { needs, dimension: "height", least, less: "a greater `--width`" });
+            return Err(TooSmall { needs, dimension: "height", least, less: "a greater `--size`" });
         }
         Ok(picture)
     }

@@ -24,7 +24,7 @@ const POINTS: f32 = 252.0 / 640.0;
 #[derive(Debug, Error)]
 pub enum RenderingError {
     #[error(
-        "a PNG of {0} × {1} pixels would take more than 512 MiB of memory: give a smaller `--width` or `--height`, or \
+        "a PNG of {0} × {1} pixels would take more than 512 MiB of memory: give a smaller `--size`, or \
          write SVG or PDF"
     )]
     TooLarge(u32, u32),

@@ -8,8 +8,8 @@ use crate::knowledge::ActionSize;
 const HOME: &str = "[[device]]\nname = \"plug\"\ncount = 6\nactions = [\"on\", \"off\"]\n\
                     [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"on\", \"off\", \"red\"]\n";
 
-fn experiment(goal: Goal) -> Experiment {
-    Experiment::new(Inventory::from_toml(HOME).unwrap(), goal, 7).unwrap()
+fn experiment(max_commands: usize) -> Experiment {
+    Experiment::new(Inventory::from_toml(HOME).unwrap(), max_commands, 7).unwrap()
 }
 
 fn knowledge(certainty: f64) -> Knowledge {
@@ -55,7 +55,7 @@ fn played(
 
 #[test]
 fn commands_are_enough_when_sizes_stay_and_those_held_back_fit() {
-    let (sent, stop) = played(experiment(Goal::default()), |_| knowledge(0.999), true);
+    let (sent, stop) = played(experiment(MAX_COMMANDS), |_| knowledge(0.999), true);
     assert_eq!(stop, Stop::Settled);
     let learned: Vec<&Vec<u32>> =
         sent.iter().filter(|sent| sent.half == Half::Learn).map(|sent| &sent.counts).collect();
@@ -69,17 +69,17 @@ fn commands_are_enough_when_sizes_stay_and_those_held_back_fit() {
 
 #[test]
 fn no_end_without_a_fit_or_certainty_but_for_want_of_gain() {
-    let (_, stop) = played(experiment(Goal::default()), |_| knowledge(0.999), false);
+    let (_, stop) = played(experiment(MAX_COMMANDS), |_| knowledge(0.999), false);
     assert_eq!(stop, Stop::NoGain { tied: Vec::new() });
     let open = |_: &Experiment| {
         let mut open = knowledge(0.4);
         open.sizes[2].interval = [39, 41];
         open
     };
-    let (sent, stop) = played(experiment(Goal::default()), open, true);
+    let (sent, stop) = played(experiment(MAX_COMMANDS), open, true);
     assert_eq!(stop, Stop::NoGain { tied: vec!["red".to_owned()] });
     assert!(sent.len() < 80, "{} commands", sent.len());
-    let (sent, stop) = played(experiment(Goal { max_commands: 9, ..Goal::default() }), open, true);
+    let (sent, stop) = played(experiment(9), open, true);
     assert_eq!((sent.len(), stop), (9, Stop::MaxCommands));
 }
 
@@ -90,7 +90,7 @@ fn longer_commands_are_sent_where_length_fields_are_open() {
         let longer = if times < 3 { vec![vec![2, 2, 2]] } else { Vec::new() };
         Knowledge { longer, ..knowledge(0.999) }
     };
-    let (sent, stop) = played(experiment(Goal::default()), longer, true);
+    let (sent, stop) = played(experiment(MAX_COMMANDS), longer, true);
     assert_eq!(sent.iter().filter(|sent| sent.half == Half::Learn && sent.counts == [2, 2, 2]).count(), 3);
     assert_eq!(stop, Stop::Settled);
 }
@@ -98,13 +98,13 @@ fn longer_commands_are_sent_where_length_fields_are_open() {
 #[test]
 fn sizes_that_may_be_off_together_are_not_called_settled() {
     let open = |_: &Experiment| Knowledge { longer: vec![vec![2, 2, 2]], ..knowledge(0.999) };
-    let (_, stop) = played(experiment(Goal::default()), open, true);
+    let (_, stop) = played(experiment(MAX_COMMANDS), open, true);
     assert_eq!(stop, Stop::OffTogether);
 }
 
 #[test]
 fn commands_that_were_asked_for_come_first_and_devices_vary() {
-    let asked = experiment(Goal::default()).asked_for([vec![0, 0, 3], vec![0, 0, 4], vec![5, 0, 0]]);
+    let asked = experiment(MAX_COMMANDS).asked_for([vec![0, 0, 3], vec![0, 0, 4], vec![5, 0, 0]]);
     let (sent, _) = played(asked, |_| knowledge(0.999), true);
     assert_eq!(sent[0].counts, [0, 0, 3]);
     assert_eq!(sent[1].counts, [5, 0, 0], "four lamps there are not");
@@ -115,7 +115,7 @@ fn commands_that_were_asked_for_come_first_and_devices_vary() {
 
 #[test]
 fn a_command_that_failed_is_chosen_again() {
-    let mut experiment = experiment(Goal::default());
+    let mut experiment = experiment(MAX_COMMANDS);
     let Decision::Send(first) = experiment.next() else { panic!() };
     experiment.add(first.half, None);
     let Decision::Send(second) = experiment.next() else { panic!() };
@@ -127,7 +127,7 @@ fn a_command_that_failed_is_chosen_again() {
 fn sums_that_do_not_hold_end_an_experiment_after_several_checks() {
     let why = "compressed: sums of sizes do not hold for them";
     let never = |_: &Experiment| Knowledge { without_sums: Some(why.to_owned()), ..knowledge(0.0) };
-    let (sent, stop) = played(experiment(Goal::default()), never, true);
+    let (sent, stop) = played(experiment(MAX_COMMANDS), never, true);
     assert_eq!(stop, Stop::WithoutSums(why.to_owned()));
     let checks = Cell::new(0);
     // A cause that comes and goes is none.
@@ -135,7 +135,7 @@ fn sums_that_do_not_hold_end_an_experiment_after_several_checks() {
         checks.set(checks.get() + 1);
         Knowledge { without_sums: (checks.get() % 3 > 0).then(|| why.to_owned()), ..knowledge(0.999) }
     };
-    let (settled, stop) = played(experiment(Goal::default()), at_times, true);
+    let (settled, stop) = played(experiment(MAX_COMMANDS), at_times, true);
     assert_eq!(stop, Stop::Settled);
     assert!(sent.len() <= settled.len(), "{} and {}", sent.len(), settled.len());
 }
