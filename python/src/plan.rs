@@ -15,7 +15,6 @@ use crate::failure::{failure, input_failure, of_configuration, of_run};
 #[derive(Clone)]
 pub(crate) struct RunPlan {
     pub(crate) pipeline: Pipeline,
-    /// The saved streams that it continues from.
     pub(crate) streams: Vec<PathBuf>,
 }
 

@@ -99,7 +99,6 @@ impl Run {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
     }
 
-    /// The columns, as a capsule of Arrow's C data interface.
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.builder(py)?.schema());
         PyCapsule::new_with_value(py, schema.map_err(|error| input_failure(py, error))?, c"arrow_schema")

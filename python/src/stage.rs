@@ -17,7 +17,6 @@ use sizeleak::runtime::{
 use crate::failure::{failure, input_failure, of_configuration};
 use crate::frames::{from_python, to_python};
 
-/// The kinds of frame that a stage in Python can work on.
 const KINDS: &str = "record, command, correction, identification";
 
 /// An object of Python with `process` and `finish`, which works on frames of the kind `K`.

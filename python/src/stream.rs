@@ -17,7 +17,6 @@ use sizeleak_platform::telemetry::{NoticeTally, Telemetry};
 use crate::failure::of_run;
 use crate::plan::{RunFailure, RunPlan};
 
-/// Batches that wait for their reader.
 const QUEUE: usize = 2;
 
 /// How often a reader that waits looks for signals and reports progress.
@@ -64,7 +63,6 @@ impl Batches {
         Self { schema, events: Some(events), interrupt, thread: Some(thread), failure, telemetry, callback }
     }
 
-    /// The next batch; `None` at the end.
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         while let Some(events) = &self.events {
             py.check_signals()?;
@@ -93,7 +91,6 @@ impl Batches {
         Ok(None)
     }
 
-    /// Ends the run, and waits until its thread has ended.
     fn stop(&mut self, py: Python<'_>) {
         self.interrupt.set();
         self.events = None;
@@ -148,7 +145,6 @@ pub(crate) fn warn(py: Python<'_>, notices: &NoticeTally) -> PyResult<()> {
     Ok(())
 }
 
-/// Makes batches of the frames of a run, and counts its notices.
 struct BatchSink {
     builder: RecordBatchBuilder,
     sender: Sender<Event>,

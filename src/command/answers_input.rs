@@ -126,7 +126,6 @@ impl Answers {
     }
 }
 
-/// Reads a Parquet file; everything before an error has been added.
 #[cfg(feature = "parquet")]
 fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
     let file = File::open(path).with_context(|| path.display().to_string())?;

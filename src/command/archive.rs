@@ -43,16 +43,10 @@ use results::stopped;
     sizeleak archive captures -o results --pipeline pipeline.toml --watch\n  \
     sizeleak archive status results --format json\n  \
     sizeleak archive forget results POINT\n\n\
-    Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. In a \
-    quoted pattern `*` and `?` stand for letters of a name, `[0-9]` for one of several, and `**` for folders at any \
-    depth. The captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
-    connections go on from file to file. Links \
-    to folders are not followed; a file that links lead to is read once.\n\n\
-    OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT with the TLS records of its \
-    captures, and manifest.ndjson with a line for every file. It may be stopped at any time: the same call completes it. \
-    A new file is read alone if it begins later than all others end; else those behind it are read again.\n\n\
-    With `--since` and `--until` captures count as a whole, so some answers may be of other times; all are looked at once \
-    for their times. A file that is damaged or cannot be read makes the exit code 1, after all others are processed."
+    Captures are recognised by content. The captures of one folder are one capture point (`--one-point`: with all below \
+    it): they are merged by time, so connections go on from file to file. OUT gets answers by gateway and day, the TLS \
+    records of each point, and a manifest. It may be stopped at any time: the same call completes it. A file that is \
+    damaged makes the exit code 1, after all others are processed. docs/archives.md says more."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -229,7 +223,6 @@ struct CaptureChoice {
     range: TimeRangeOption,
 }
 
-/// A row for each point, and what is read in all.
 fn plan_table(plan: &ArchivePlan) -> Document {
     let rows = plan.points.iter().map(|point| {
         let what = match (point.files_to_read.len(), point.makes_answers) {

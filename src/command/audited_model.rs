@@ -60,7 +60,6 @@ impl AuditedModel {
         self.model.as_ref()
     }
 
-    /// That of labelled captures, with this model if one is named.
     pub(super) fn pipeline(&self, captures: &LabelledCaptures) -> Result<Pipeline> {
         captures.pipeline(captures.traffic.pipeline()?, self.model.as_slice(), &[])
     }

@@ -61,7 +61,6 @@ fn with_every_text(command: Command) -> Command {
     command.mut_args(|argument| argument.hide_short_help(false).hide(false)).mut_subcommands(with_every_text)
 }
 
-/// `sizeleak` is the command line of this program.
 pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
     let Some(folder) = &arguments.output else {
         let mut text = Vec::new();
@@ -89,7 +88,6 @@ pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
     keep(made.path(), folder)
 }
 
-/// Writes the files of a folder into another, each completely or not at all.
 fn keep(made: &Path, folder: &Path) -> Result<()> {
     for entry in fs::read_dir(made)? {
         let entry = entry?;

@@ -16,7 +16,6 @@ pub(super) const COLUMNS: usize = 80;
 /// Wider cells are cut: a table of them could not be read.
 const MAX_CELL: usize = 120;
 
-/// Columns between the cells of a row.
 const GAP: u16 = 2;
 
 pub(super) type Document = Vec<Block>;
@@ -25,7 +24,6 @@ pub(super) type Document = Vec<Block>;
 pub(super) enum Block {
     /// A line as it is, such as a bar or a command line to copy.
     Line(String),
-    /// A text that is broken into lines; all but the first are indented.
     Paragraph {
         text: String,
         indent: usize,
@@ -124,7 +122,6 @@ fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<Strin
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The columns of a table whose cells are not broken.
 fn natural_width(header: &[String], rows: &[Vec<String>]) -> usize {
     let widest = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at)).chain(header.get(at));

@@ -6,13 +6,13 @@ mod table;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
     Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun, LabelCounts, LearningCurve,
-    PaddingOverhead, Score, write_details,
+    PaddingOverhead, Score, details,
 };
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_model::policies::PaddingPolicy;
@@ -30,7 +30,7 @@ use super::labelled_captures::LabelReading;
 use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
 use super::output_option::write;
-use super::report_format::{ReportForm, ReportOutput};
+use super::report_format::{ReportForm, ReportOutput, csv_of};
 use super::session::Session;
 use crate::command::document::{figure, line, paragraph, spaced};
 use comparison::ComparedPipelines;
@@ -61,16 +61,8 @@ use table::ROWS;
     All shares are shares of the labelled commands, found or not. A command counts as found out if its true actions \
     are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
     and is reported as undecided (`--set decomposer.limit=N` lists more).\n\n\
-    Differences between several pipelines are paired, as the commands are the same in each. Shares have Wilson's interval; \
-    their difference has the hull of Newcombe's paired interval and of the bootstrap's, and McNemar's exact p. Means and \
-    medians have the interval of a bootstrap over blocks of consecutive commands, because neighbours may depend on each \
-    other; counts have Poisson's. `*` marks a difference whose interval excludes 0. Intervals are not corrected for \
-    multiple comparisons: docs/evaluation.md says more.\n\n\
-    The first sentence compares the share of commands whose first candidate is the truth with the baseline: always \
-    guessing the actions that are most frequent among these labels, which no fixed guess exceeds.\n\n\
-    --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
-    a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
-    learned from have no share, and are counted.")]
+    Differences between several pipelines are paired, as the commands are the same in each; `*` marks one whose interval \
+    excludes 0. docs/evaluation.md explains every figure.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
@@ -141,7 +133,9 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     }
     let run = run?;
     run.check_use()?;
-    arguments.write_details(&run)?;
+    if let Some(path) = &arguments.details {
+        write(path, &csv_of(&serde_json::to_value(details(&run))?, None)?)?;
+    }
     let fit = run.fit;
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
@@ -192,16 +186,6 @@ impl Arguments {
         Ok(seen.into_iter().chain(order_remark(&order, &format!("{:.3}", order.p_value))).collect())
     }
 
-    fn write_details(&self, run: &JudgedRun) -> Result<()> {
-        let Some(path) = &self.details else { return Ok(()) };
-        let name = || path.display().to_string();
-        let mut details = Vec::new();
-        write_details(run, &mut details).with_context(name)?;
-        write(path, &details)
-    }
-}
-
-impl Arguments {
     /// Learns from some labels and tests on others; remarks on the model of all labels are printed.
     fn learn_and_test(&self, pipeline: &Pipeline, form: ReportForm<'_>) -> Result<()> {
         let captures = &self.input.captures;
@@ -233,7 +217,6 @@ impl Arguments {
     }
 }
 
-/// Prints the figures, of parts of the labels if there are any.
 fn print(
     evaluation: &Evaluation,
     folds: Option<&[Fold]>,
@@ -248,7 +231,6 @@ fn print(
     form.write(&Report { evaluation, folds, what_if }, None, document)
 }
 
-/// Prints what is said of the model of all labels.
 fn report_remarks(learned: &Result<Vec<LearnedModel>, LearningError>) {
     for section in learned.iter().flatten() {
         section.remarks.iter().for_each(|remark| say("note", &format!("all labels together: {remark}")));

@@ -52,7 +52,6 @@ impl EvaluationInput {
         variants.collect::<Result<_, _>>().map_err(|fault: String| usage!(fault))
     }
 
-    /// The only pipeline that is named.
     pub(super) fn only_pipeline(&self) -> Result<Pipeline> {
         let variant = match (self.captures.traffic.pipeline()?, &self.pipeline) {
             (Some(named), Some(option)) => return Err(both_pipelines(option, named)),

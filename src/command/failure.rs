@@ -18,7 +18,6 @@ use sizeleak_recording::RecordingError;
 use sizeleak_strip::StripError;
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-/// An error with an exit code of its own.
 #[derive(Debug)]
 struct Coded {
     code: u8,
@@ -52,7 +51,6 @@ pub(super) fn damaged(damage: &RunError, covered: &str) -> anyhow::Error {
     with_code(damage.exit_code(), anyhow!("{damage}; {covered}"))
 }
 
-/// Fails where a result that was written is damaged.
 pub(super) fn check_damage(damage: Option<&RunError>, covered: &str) -> Result<()> {
     damage.map_or(Ok(()), |damage| Err(damaged(damage, covered)))
 }
@@ -115,7 +113,6 @@ fn of_learning(error: &LearningError) -> u8 {
     }
 }
 
-/// What a file that people write holds.
 pub(super) fn parsed<T, E: Into<anyhow::Error>>(path: &Path, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T> {
     let read = || parse(&read_text(path, MAX_WRITTEN_BYTES)?).map_err(Into::into);
     read().with_context(|| path.display().to_string())

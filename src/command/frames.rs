@@ -52,7 +52,6 @@ pub(crate) struct Arguments {
     clock: ClockOption,
 }
 
-/// All but frames.
 const FORMATS: [OutputFormat; 6] = [
     OutputFormat::Table,
     OutputFormat::Ndjson,
@@ -174,7 +173,6 @@ fn unknown(kind: &str) -> String {
     format!("there is no kind `{kind}`{} (there are {})", did_you_mean(kind, KINDS), KINDS.join(", "))
 }
 
-/// The most kinds of a stream that are remembered.
 const MAX_KINDS: usize = 64;
 
 #[derive(Debug, Default)]

@@ -129,7 +129,6 @@ fn inventory() -> Result<String> {
     Ok(format!("{}\n{devices}", comment(about)))
 }
 
-/// A header with the actions, and one command as an example.
 fn labels() -> Result<String> {
     let actions: Vec<String> = devices().action_names().into_iter().map(str::to_owned).collect();
     let counts = (0..actions.len()).map(|at| u32::from(at == 0)).collect();

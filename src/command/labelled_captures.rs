@@ -235,7 +235,6 @@ impl LabelReading {
         names.conflicts_with_all(["label_map", "label_zone", "label_offset"])
     }
 
-    /// How labels of these captures are read.
     pub(super) fn times(&self, captures: &[PathBuf]) -> Result<LabelTimes> {
         let read = |path: &PathBuf| parsed(path, |text| text.parse::<LabelMap>().map_err(Error::msg));
         let map = self.map.as_ref().map(read).transpose()?;
@@ -248,7 +247,6 @@ impl LabelReading {
     }
 }
 
-/// The time of the first packet of all captures, in nanoseconds since the epoch.
 fn first_packet(captures: &[PathBuf]) -> Result<i64> {
     let mut first: Option<i64> = None;
     for capture in captures.iter().filter(|capture| capture.is_file()) {

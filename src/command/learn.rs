@@ -33,13 +33,8 @@ use super::session::Session;
     Without labels, or where labels leave sizes open and most commands have none, sizes are learned from the sizes and \
     replies of all commands: actions are `action-1` and so on until one labelled command of each names them. What the \
     commands do not tell is said, or refused. `--labelled-only` learns from labelled commands alone.\n\n\
-    The model also learns to tell commands apart from other records: its [noise], which the segmenter's algorithm \
-    `learned` uses. The other algorithms find the labelled commands first; the one that leaves the fewest labels and \
-    commands without a partner is used. With `--set command-segmenter.algorithm=NAME` only that one is used, \
-    and the model has no [noise].\n\n\
-    Each label is matched with the command nearest in time. Labels and commands without a partner are reported, not \
-    guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
-    everything before the damage, and the exit code is 1.\n\n\
+    Each label is matched with the command nearest in time; labels and commands without a partner are reported, not \
+    guessed. If a capture is damaged, the model is learned from everything before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
     names the fewest commands to record next; `--suggest next.csv` writes them as labels to fill in.")]
 pub(crate) struct Arguments {

@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, bounded};
 
-/// Lines that wait until they are taken.
 const QUEUE: usize = 16;
 
 /// The lines of an input, while there are any, each with its end; a line of more than `most` bytes comes in parts.

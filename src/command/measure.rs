@@ -65,7 +65,6 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     check_damage(commands.damage.as_ref(), COVERED)
 }
 
-/// Labelled captures, the commands that were found for their labels, and what these show.
 pub(super) struct Measured {
     /// The stages that find commands; what learns from them takes no model.
     pub(super) pipeline: Pipeline,
@@ -106,7 +105,6 @@ pub(super) fn table(report: &MeasuredAudit) -> Document {
     spaced([paragraph(sentences.join(" "), 0), remarks.collect(), figure(&named(report)), measures(&report.by_size)])
 }
 
-/// A figure of what is measured: its name, and its value.
 type Row = (&'static str, fn(&MeasuredLeak) -> Value);
 
 /// The figure of each secret that has at least so many values.
@@ -155,7 +153,6 @@ const COUNTS: [Row; 3] = [
     ("  labelled as no other", |leak| count(leak.secrets_once)),
 ];
 
-/// What is measured, where there are several secrets.
 const FIGURES: [Row; 7] = [
     ("  needed at least", |leak| leak.fewest_commands.map(count).into()),
     ("sizes", |leak| count(leak.outputs)),

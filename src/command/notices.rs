@@ -12,7 +12,6 @@ use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
 use super::failure::with_code;
 use super::help::MEASURING;
 
-/// How many notes stand behind an answer.
 pub(super) const MAX_NOTES: usize = 5;
 
 /// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
@@ -83,7 +82,6 @@ impl NoticeReport {
     }
 }
 
-/// The exit code of a run that lost more than the limit.
 const LOSS_CODE: u8 = 4;
 
 #[derive(Debug, Args)]
@@ -100,7 +98,6 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok().filter(is_share).ok_or_else(|| "a number from 0 to 100 is needed, such as 5 or 0.5".to_owned())
 }
 
-/// The payload of a run, by the summary of `record-sizer`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PayloadLoss {
     payload_bytes: u64,

@@ -9,7 +9,6 @@ use sizeleak_pipeline::recording::open;
 
 use super::failure::usage;
 
-/// The name of the pipeline without any change.
 pub(super) const STANDARD: &str = "standard";
 
 /// How much of a text is looked at.
@@ -29,7 +28,6 @@ pub(super) struct Operand {
 pub(super) enum Content {
     /// Packets, or what is none of the others: `capture` says what is wrong with it.
     Capture,
-    /// Frames that were saved.
     Stream,
     /// Answers as Parquet, or in lines of JSON.
     Answers,
@@ -42,7 +40,6 @@ pub(super) enum Content {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NamedFile {
-    /// What it is, for people.
     what: &'static str,
     option: &'static str,
 }

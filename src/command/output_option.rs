@@ -116,7 +116,6 @@ pub(super) struct EncodedFile {
 }
 
 impl EncodedFile {
-    /// What is written to `file`, compressed as the name of the output says.
     pub(super) fn new(file: File, name: Option<&Path>) -> Self {
         Self { file, compression: name.map_or(Compression::None, Compression::of_name), member: None }
     }
@@ -165,7 +164,6 @@ const ENDINGS: [(&str, &str); 12] = [
 /// Pictures, which are drawn from what other commands write.
 const PICTURES: [&str; 4] = ["svg", "pdf", "png", "jpg"];
 
-/// Parses the name of one of these formats.
 pub(super) fn one_of<F: ValueEnum + Send + Sync + 'static>(formats: &'static [F]) -> impl TypedValueParser<Value = F> {
     let values: Vec<PossibleValue> = formats.iter().filter_map(F::to_possible_value).collect();
     PossibleValuesParser::new(values).try_map(|name| F::from_str(&name, false))
@@ -230,7 +228,6 @@ fn by_ending<F: ValueEnum>(
     }
 }
 
-/// The name without the ending of a compressed file, and whether it had one.
 fn plain_name(output: &Path) -> (PathBuf, bool) {
     if Compression::of_name(output) == Compression::None {
         (output.to_owned(), false)
@@ -251,7 +248,6 @@ fn name_of<F: ValueEnum>(format: &F) -> String {
     format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// Refuses a name that says nothing that the command writes, with the list of those that do.
 fn unknown<F: ValueEnum>(formats: &[F], output: &Path, ending: &str, command: &str) -> anyhow::Error {
     let can_be = |name: &str| formats.iter().any(|format| has_name(format, name));
     let known = ENDINGS.iter().filter(|(_, format)| can_be(format)).map(|(ending, _)| format!(".{ending}"));
@@ -272,7 +268,6 @@ fn no_picture(output: &Path, command: &str) -> anyhow::Error {
     usage!("`{command}` draws no pictures: write `-o {source}`, then `sizeleak plot {source} -o {shown}`")
 }
 
-/// Refuses a picture that this program cannot make, with what makes it.
 #[cfg(any(test, not(feature = "figures")))]
 fn only_svg(output: &Path, ending: &str) -> anyhow::Error {
     let (picture, source) = (output.display(), output.with_extension("svg"));

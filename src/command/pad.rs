@@ -69,7 +69,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    /// Writes the report, and tables to their files.
     fn report(&self) -> Result<()> {
         let policy = self.countermeasures.policy()?;
         let given = policy.clone().unwrap_or(PaddingPolicy::None);

@@ -41,18 +41,9 @@ use timeline::TimelineOptions;
     detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \
     sizeleak plot home.profile.toml --gateway 192.168.1.20 -o habits.svg\n  \
     sizeleak pad --model model.toml --format json | sizeleak plot --title '' -o padding.pdf\n\n\
-    Of a stream, above is the size of each command. Below, each action has a lane, for each gateway and service, and each command a \
-    bar in the lanes of its most probable actions: the higher, the more actions, by one scale for all lanes; the darker, \
-    the more probable. Services without a name that have the same port share their lanes. The tooltip of a bar names the \
-    actions. With labels, outlines are the true actions, and a cross \
-    marks a command whose most probable actions are others. Deviations, as `sizeleak detect` and the stage `detector` \
-    write them, have a lane for each kind; the tooltip says what was seen. Of a profile, each action has its hours by \
-    weekdays, the darker the more commands, and below are the commands that come at about the same time, by the clock of \
-    the home.\n\n\
-    The other figures are made for a column of a paper: 3.5 inches wide, their text is 7 points high. `--font-size` \
-    enlarges lines and marks too. `--title ''` leaves out title and explanation, for figures with a caption. PNG and PDF \
-    have a font of their own (Noto Sans), so they are the same on every machine; in SVG the viewer chooses one. They are \
-    in packages, and where `cargo install` had `--features figures`.")]
+    docs/figures.md says what each figure shows. `--font-size` enlarges lines and marks too. `--title ''` leaves out title \
+    and explanation, for figures with a caption. PNG and PDF are in packages, and where `cargo install` had `--features \
+    figures`.")]
 pub(crate) struct Arguments {
     /// Answers, a profile, a model, or JSON of evaluate or pad; `-` or nothing is stdin
     ///
@@ -112,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let times = arguments.clock.times()?;
     let timeline = arguments.timeline.timeline(&times)?;
     let form = PictureForm::of(arguments.output.path())?;
-    let (labels, model) = (arguments.timeline.labels()?, arguments.timeline.model()?);
+    let labels = arguments.timeline.labels()?;
     let (content, name) = Content::of(arguments.file.as_deref())?;
     let drawing = Drawing { arguments, form, name: &name };
     let kind = arguments.kind.unwrap_or_else(|| content.kind());
@@ -123,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
-            return drawing.timeline(answers, timeline, &times, labels, model.as_ref());
+            return drawing.timeline(answers, timeline, &times, labels);
         }
         (PictureKind::Latency, Content::Answers(answers)) => {
             let stages = latencies_of(answers, &name)?;
@@ -168,13 +159,9 @@ impl Drawing<'_> {
         mut timeline: Timeline,
         times: &TimeFormat,
         labels: Option<LabelFile>,
-        model: Option<&ModelSet>,
     ) -> Result<()> {
         let read = answers.read(self.name, &mut timeline);
         timeline::report_omissions(&timeline)?;
-        if let Some(model) = model {
-            timeline::add_sections(&mut timeline, model);
-        }
         if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {
             timeline::add_truth(&mut timeline, &labels)?;
         }

@@ -24,9 +24,8 @@ use super::time_range::TimeRangeOption;
     sizeleak profile february.frames --add home.profile.toml -o home.profile.toml\n  \
     sizeleak profile spring.frames --until 2026-04-01 -o home.profile.toml\n  \
     sizeleak profile results/identifications --time-zone Europe/Berlin -o homes.profile.toml\n\n\
-    The profile is TOML: for each gateway the usual commands with their hours, the routines, and the diary of the last \
-    120 days that they are learned from. docs/profiles.md explains it. It says as much about the people of a home as the \
-    answers do: keep it as you keep those.")]
+    The profile is TOML, which docs/profiles.md explains. It says as much about the people of a home as the answers do: \
+    keep it as you keep those.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     answers: AnswersInput,

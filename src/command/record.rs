@@ -16,7 +16,7 @@ use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_recording::{Decision, Experiment, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use self::options::{CaptureOptions, CommandOptions, EndOptions, RecordOptions};
+use self::options::{CaptureOptions, CommandOptions, EndOptions};
 use self::session::{JOURNAL, Session, in_words};
 use super::failure::usage;
 use super::help::{INPUT, OUTPUT};
@@ -36,12 +36,9 @@ const SHOWN: usize = 60;
     CMD gets one command as a line of JSON on stdin: {\"number\": 17, \"actions\": {\"on\": 2}, \"devices\": [{\"device\": \
     \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \
     `--do-lines`, one process gets all of them, and answers each by the line `ok`, or by why it was not sent.\n\n\
-    Every second command is held back: the model never sees it, and is tested with it at the end. The others are those \
-    that settle most. Recording stops when all sizes are certain, stay the same and explain the commands held back; when \
-    more commands would not help; at a limit; or on Ctrl-C, after the command that is being sent. Named again, a folder \
-    goes on where it was stopped, whatever stopped it.\n\n\
-    The folder gets capture-*.pcapng, labels.csv, test.csv (held back), inventory.toml, model.toml and record.json \
-    (each command and why). docs/record.md shows how to drive gateways.")]
+    Every second command is held back, to test the model with it. Recording stops when all sizes are certain, when more \
+    commands would not help, at a limit, or on Ctrl-C. Named again, a folder goes on where it was stopped. docs/record.md \
+    says what it holds, and shows how to drive gateways.")]
 pub(crate) struct Arguments {
     /// The devices; those with `safe = false` are left out
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
@@ -91,9 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if inventory_file != arguments.inventory {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
-    let Arguments { command, capture, end, .. } = arguments;
-    let options = RecordOptions { command, capture, end };
-    Session::new(options, folder, inventory, experiment, journal)?.record()
+    Session::new(arguments, folder, inventory, experiment, journal)?.record()
 }
 
 impl Arguments {

@@ -119,11 +119,9 @@ fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>)
     sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
     sizeleak report answers.frames home.profile.toml deviations.ndjson -o report.html\n  \
     sizeleak report --model model.toml --quick --format markdown > report.md\n\n\
-    FILE is any of: captures with `--labels`; answers and deviations, as `sizeleak run`, `archive`, `detect` and the stage \
-    `detector` write them; a profile, as `sizeleak profile` writes it. They are told apart by content. What is not given is \
-    left out, and the page says what to give.\n\n\
-    The page is one file. It loads nothing and sends nothing, and holds sums over many commands: no single command, and no \
-    time of a single event. docs/report.md explains it.")]
+    Files are told apart by content. What is not given is left out, and the page says what to give. It is one file, which \
+    loads nothing and sends nothing, and holds sums over many commands: no single command, and no time of a single event. \
+    docs/report.md explains it.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) captures: LabelledCaptures,
@@ -156,7 +154,6 @@ pub(super) enum ReportForm {
 pub(super) struct Given {
     pub(super) answers: AnswersInput,
     pub(super) profile: Option<PathBuf>,
-    /// Whether there are labelled captures, or streams in their place.
     has_captures: bool,
 }
 
@@ -221,7 +218,6 @@ impl Given {
         files
     }
 
-    /// What the report was made from, by whom and how.
     fn provenance(&self, arguments: &Arguments) -> Result<Section> {
         let mut rows = Vec::new();
         for (role, path) in self.files(arguments) {

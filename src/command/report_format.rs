@@ -91,7 +91,7 @@ impl ReportForm<'_> {
 
 /// The entries of the list at `rows` as rows, with a column for each of their figures. Without such a list, a row for each
 /// figure of the report.
-fn csv_of(report: &Value, rows: Option<&str>) -> Result<Vec<u8>> {
+pub(super) fn csv_of(report: &Value, rows: Option<&str>) -> Result<Vec<u8>> {
     let list = rows.map_or(Some(report), |key| report.get(key)).and_then(Value::as_array);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let Some(rows) = list else {

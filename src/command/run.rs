@@ -21,7 +21,7 @@ use super::operand::Operand;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::session::Session;
-use super::start_point::{Continuation, ContinuedRun, FoundPipeline, StartPoint, report_found, report_unsaved};
+use super::start_point::{Continuation, ContinuedRun, FILE, StartPoint, found_pipeline, refuse_model, report_unsaved};
 use super::text_style::ClockOption;
 use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
@@ -117,7 +117,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     let format =
         arguments.output.form(arguments.format, OutputFormat::value_variants(), "sizeleak run")?.unwrap_or_default();
     arguments.input.check()?;
-    let found = FoundPipeline::of(&arguments.input)?;
+    let found = found_pipeline(&arguments.input)?;
     let pipeline = configure(arguments, found.as_ref())?;
     let mut pipeline = arguments.continuation.limit(pipeline, &arguments.input, &arguments.kind, format)?;
     let selection = select(arguments, format, &pipeline);
@@ -224,11 +224,10 @@ impl Arguments {
         Ok(TimeCut::new(range))
     }
 
-    fn without_model<'a>(&self, found: Option<&'a FoundPipeline>) -> Option<&'a FoundPipeline> {
+    fn without_model<'a>(&self, found: Option<&'a Pipeline>) -> Option<&'a Pipeline> {
         found.filter(|_| self.model.is_empty() && !self.options.name_a_model())
     }
 
-    /// What a run opens; `None` if it starts programs.
     fn access(&self, prepared: &PreparedRun, continued: Option<&ContinuedRun<'_>>) -> Option<Access> {
         let mut access = prepared.access()?.clone();
         let state = continued.map(|continued| continued.path);
@@ -239,14 +238,14 @@ impl Arguments {
     }
 }
 
-fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline> {
+fn configure(arguments: &Arguments, found: Option<&Pipeline>) -> Result<Pipeline> {
     let input = &arguments.input;
-    if let Some(found) = arguments.without_model(found) {
-        found.check(input, &arguments.continuation.needed(&arguments.kind))?;
+    if let Some(found) = arguments.without_model(found).filter(|_| !input.captures().is_empty()) {
+        refuse_model(&found.making(&arguments.continuation.needed(&arguments.kind), None))?;
     }
     let mut pipeline = match (input.pipeline()?, found) {
         (Some(file), _) => Pipeline::read(file)?,
-        (None, Some(found)) => found.0.clone(),
+        (None, Some(found)) => found.clone(),
         (None, None) => Pipeline::standard(),
     };
     input.read_captures(&mut pipeline)?;
@@ -265,7 +264,7 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
     }
     pipeline.sandbox &= arguments.sandbox.are_on();
     if found.is_some() {
-        report_found();
+        say("sizeleak", &format!("pipeline ./{FILE}"));
     }
     input.report_unread_stdin(&pipeline);
     Ok(pipeline)
@@ -302,7 +301,6 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
     save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message))
 }
 
-/// Writes frames, and counts them for the summary on stderr.
 struct OutputSink {
     writer: OutputWriter<EncodedFile>,
     /// Whether somebody may read the output before its end.
@@ -315,12 +313,10 @@ struct OutputSink {
     /// What was not read, as far as notices are not printed.
     unread: Vec<String>,
     cut: TimeCut,
-    /// How many of each kind, counting the rows of batches.
     rows: Tally,
     seen: TrafficSeen,
     /// Where counts are reported during the run, if metrics are served.
     telemetry: Option<Telemetry>,
-    /// How many rows have not been reported there yet.
     unreported: u64,
 }
 

@@ -31,7 +31,6 @@ const READ: [(&str, &str); 16] = [
     ("sequence", "the sequence"),
 ];
 
-/// The options that name files to write.
 const WRITTEN: [(&str, &str); 5] = [
     ("details", "`--details`"),
     ("output", "`--output`"),
@@ -40,7 +39,6 @@ const WRITTEN: [(&str, &str); 5] = [
     ("table_files", "`--table`"),
 ];
 
-/// The commands whose output is a folder.
 const WITH_FOLDERS: [&str; 4] = ["archive", "docs", "record", "simulate"];
 
 pub(crate) struct Session {
@@ -86,7 +84,6 @@ impl Session {
         Ok(Self { files, screen })
     }
 
-    /// Checks the same of the files of a pipeline, too.
     pub(super) fn check(&mut self, pipeline: &Pipeline) -> Result<()> {
         self.check_files(pipeline.files(None))
     }

@@ -111,7 +111,6 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// How often the best first answer to a command is right, or why that is not known.
 fn best_possible(scenario: &Scenario) -> String {
     match bayes_limit(scenario) {
         Err(error) => error.to_string(),
@@ -128,7 +127,6 @@ fn best_possible(scenario: &Scenario) -> String {
     }
 }
 
-/// The longest line of a command, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Delayed acknowledgements are due after this time, if nothing else is.
@@ -217,7 +215,6 @@ fn serve(scenario: Scenario, arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// Sends a command. Returns `ok`, or why it was not sent.
 fn answer(session: &mut LiveSession<'_>, line: &str) -> String {
     let told: Result<Told, _> = serde_json::from_str(line);
     let sent = told

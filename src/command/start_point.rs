@@ -24,9 +24,7 @@ use super::traffic_input::TrafficInput;
 
 #[derive(Debug)]
 pub(super) struct StartPoint {
-    /// The saved streams that it continues from, one after another.
     from: Vec<PathBuf>,
-    /// Whether nothing is read at all.
     pub(super) has_no_traffic: bool,
 }
 
@@ -47,14 +45,15 @@ impl StartPoint {
         &self,
         pipeline: &mut Pipeline,
         kinds: &[String],
-        found: Option<&FoundPipeline>,
+        found: Option<&Pipeline>,
         session: &mut Session,
         interrupt: &Interrupt,
     ) -> Result<PreparedRun> {
         let from = if !self.from.is_empty() {
             let replay = self.open_streams(interrupt)?;
             let position = pipeline.index_of(&replay)?;
-            found.map_or(Ok(()), |found| found.check_behind(position, kinds))?;
+            let behind = found.map(|found| found.making(kinds, Some(position)).behind(position));
+            behind.as_ref().map_or(Ok(()), refuse_model)?;
             *pipeline = pipeline.making(kinds, Some(position));
             session.check_files(pipeline.files(Some(position + 1)))?;
             say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
@@ -104,43 +103,20 @@ fn named_twice(files: &[PathBuf]) -> Option<&Path> {
     files.iter().map(PathBuf::as_path).find(|file| is_again(file))
 }
 
-/// Where it is.
-const FILE: &str = "pipeline.toml";
+/// The pipeline of a folder.
+pub(super) const FILE: &str = "pipeline.toml";
 
-/// The key of stages that use a model.
 const MODEL: &str = "model";
 
-/// Says that a pipeline is used that was found, not named.
-pub(super) fn report_found() {
-    say("sizeleak", &format!("pipeline ./{FILE}"));
+/// The pipeline of the current folder, if none is named and there is one.
+pub(super) fn found_pipeline(input: &TrafficInput) -> Result<Option<Pipeline>> {
+    let file = Path::new(FILE);
+    let is_wanted = input.pipeline()?.is_none() && file.is_file();
+    Ok(if is_wanted { Some(Pipeline::read(file)?) } else { None })
 }
 
-#[derive(Debug)]
-pub(super) struct FoundPipeline(pub(super) Pipeline);
-
-impl FoundPipeline {
-    /// The pipeline of the current folder, if none is named and there is one.
-    pub(super) fn of(input: &TrafficInput) -> Result<Option<Self>> {
-        let file = Path::new(FILE);
-        if input.pipeline()?.is_some() || !file.is_file() {
-            return Ok(None);
-        }
-        Ok(Some(Self(Pipeline::read(file)?)))
-    }
-
-    /// Checks that captures which the user names are not answered with a model that only the file names: they may be of
-    /// another gateway. Only the stages that make these kinds run.
-    pub(super) fn check(&self, input: &TrafficInput, kinds: &[String]) -> Result<()> {
-        if input.captures().is_empty() { Ok(()) } else { refuse_model(&self.0.making(kinds, None)) }
-    }
-
-    /// Checks the same of a saved stream, which the stage at this index made.
-    fn check_behind(&self, index: usize, kinds: &[String]) -> Result<()> {
-        refuse_model(&self.0.making(kinds, Some(index)).behind(index))
-    }
-}
-
-fn refuse_model(pipeline: &Pipeline) -> Result<()> {
+/// Checks that what the user names is not answered with a model that only the file names: it may be of another gateway.
+pub(super) fn refuse_model(pipeline: &Pipeline) -> Result<()> {
     let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
     let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
     Err(usage!(
@@ -153,7 +129,6 @@ fn refuse_model(pipeline: &Pipeline) -> Result<()> {
 /// The kinds of frame that a run with a state writes.
 const KINDS: [&str; 6] = ["flow", "session", "record", "notice", "hello", "summary"];
 
-/// The last kind that such a run makes.
 const LAST_KIND: &str = "record";
 
 /// Where the flows of a run come from, and go to.
@@ -176,7 +151,6 @@ pub(super) struct ContinuedRun<'a> {
     pub(super) path: &'a Path,
     /// The states that it will leave; `None` if it ends all flows.
     pending: Option<PendingCheckpoint>,
-    /// The file that becomes the next state.
     file: Option<OutputFile>,
 }
 
@@ -265,7 +239,6 @@ impl ContinuedRun<'_> {
         Ok(())
     }
 
-    /// Why a run whose output was not read to its end has failed.
     pub(super) fn unread(&self) -> anyhow::Error {
         self.unchanged("the output was not read to its end")
     }

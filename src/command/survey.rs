@@ -33,7 +33,7 @@ use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
     What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
     what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
     follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
-    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).")]
+    lengths on the wire.")]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin)
     #[arg(value_name = "CAPTURE", required = true)]
@@ -83,7 +83,6 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     }
 }
 
-/// What stdin may be saved as.
 const SAVED: &str = "capture.pcap";
 
 fn next_steps(address: &SurveyedAddress, captures: &[PathBuf]) -> Document {

@@ -41,7 +41,6 @@ fn is_stdin_piped() -> bool {
 }
 
 impl TrafficInput {
-    /// The captures and folders that are named.
     pub(super) fn captures(&self) -> Vec<PathBuf> {
         self.holding(Content::Capture).map(Path::to_owned).collect()
     }
@@ -188,7 +187,6 @@ impl StageOptionArguments {
         self.gateway.iter().filter_map(|gateway| gateway.parse().ok()).collect()
     }
 
-    /// Sets these, and models, where they are named.
     pub(super) fn apply(&self, pipeline: &mut Pipeline, models: &[PathBuf]) -> Result<(), ConfigError> {
         if !self.gateway.is_empty() {
             pipeline.set(FLOW_FILTER, GATEWAY, self.gateway.clone())?;
@@ -205,7 +203,6 @@ impl StageOptionArguments {
     }
 }
 
-/// The stage that is told, and the key.
 const FLOW_FILTER: &str = "flow-filter";
 const GATEWAY: &str = "gateway";
 
@@ -247,7 +244,6 @@ fn of_models(models: &[PathBuf]) -> Option<Vec<String>> {
     Some(gateways.into_iter().collect())
 }
 
-/// The only address of captures that looks like a gateway.
 fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String> {
     let missing = "`--gateway IP|CIDR` is missing: name the gateway of these captures";
     if captures.is_empty() || captures.iter().any(|capture| capture == Path::new("-")) {

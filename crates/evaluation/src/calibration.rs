@@ -48,7 +48,6 @@ pub struct CalibrationBin {
     pub interval: Interval,
 }
 
-/// The sums over a bin.
 #[derive(Debug, Clone, Copy, Default)]
 struct BinSums {
     answers: u64,
@@ -70,7 +69,6 @@ fn too_sure(bins: &[BinSums]) -> Option<f64> {
 }
 
 impl Calibration {
-    /// The calibration of the first candidates of commands.
     pub(crate) fn over<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Self {
         let answer = |judgement: &Judgement| {
             judgement.probabilities.first.map(|probability| (probability, judgement.rank == TruthRank::Listed(1)))
@@ -78,7 +76,6 @@ impl Calibration {
         Self::new(judgements.filter_map(answer))
     }
 
-    /// The calibration of answers, each given by its probability and whether it is right.
     fn new(answers: impl Iterator<Item = (f64, bool)>) -> Self {
         let mut bins = [BinSums::default(); BINS];
         for (probability, is_right) in answers {

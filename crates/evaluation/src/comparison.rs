@@ -3,11 +3,8 @@
 mod calculation;
 mod figure;
 
-use std::io::Write;
-
 use serde::Serialize;
 use sizeleak_labels::{LabelFile, MatchCounts};
-use sizeleak_text::cell;
 
 use crate::evaluation::Evaluation;
 use crate::judged_run::JudgedRun;
@@ -21,7 +18,6 @@ const SCHEMA: u32 = 1;
 
 const DAY_NS: f64 = 86_400e9;
 
-/// The probability that an interval holds the truth.
 const CONFIDENCE: Confidence = Confidence::USUAL;
 
 /// How many samples the bootstrap draws, from the seed.
@@ -41,13 +37,11 @@ pub struct ComparedRun {
 pub struct Comparison {
     schema: u32,
     pub commands: usize,
-    /// From the first to the last label or command.
     days: f64,
     /// The probability that an interval holds the truth.
     pub confidence: Confidence,
     seed: u64,
     samples: u32,
-    /// How many commands a block of the bootstrap has.
     block_length: usize,
     pub pipelines: Vec<PipelineFigures>,
 }
@@ -62,9 +56,9 @@ pub struct PipelineFigures {
     evaluation: Option<Evaluation>,
 }
 
-/// A row of the CSV file; the fields are the columns.
+/// A figure of a pipeline as a row of a table; the fields are the columns.
 #[derive(Debug, Serialize)]
-struct CsvRow<'a> {
+pub struct FigureRow<'a> {
     pipeline: &'a str,
     figure: &'a str,
     value: Option<f64>,
@@ -107,35 +101,36 @@ impl Comparison {
         }
     }
 
-    /// Writes a CSV row for each pipeline and figure; missing values are empty.
-    ///
-    /// # Errors
-    /// If the output fails.
-    pub fn write_csv(&self, output: impl Write) -> csv::Result<()> {
-        let mut writer = csv::Writer::from_writer(output);
-        for PipelineFigures { pipeline, figures, .. } in &self.pipelines {
-            for FigureValue { figure, value, interval, difference } in figures {
-                let difference = difference.as_ref();
-                let between = difference.and_then(|difference| difference.interval);
-                writer.serialize(CsvRow {
-                    pipeline: &cell(pipeline),
-                    figure,
-                    value: *value,
-                    low: interval.map(|interval| interval.low),
-                    high: interval.map(|interval| interval.high),
-                    difference: difference.map(|difference| difference.value),
-                    difference_low: between.map(|interval| interval.low),
-                    difference_high: between.map(|interval| interval.high),
-                    p_value: difference.and_then(|difference| difference.p_value),
-                })?;
-            }
-        }
-        writer.flush()?;
-        Ok(())
+    /// A row for each pipeline and figure.
+    pub fn rows(&self) -> Vec<FigureRow<'_>> {
+        self.pipelines
+            .iter()
+            .flat_map(|compared| {
+                let row = |figure| FigureRow::new(&compared.pipeline, figure);
+                compared.figures.iter().map(row)
+            })
+            .collect()
     }
 }
 
-/// The days from the first to the last label or command.
+impl<'a> FigureRow<'a> {
+    fn new(pipeline: &'a str, FigureValue { figure, value, interval, difference }: &'a FigureValue) -> Self {
+        let difference = difference.as_ref();
+        let between = difference.and_then(|difference| difference.interval);
+        Self {
+            pipeline,
+            figure,
+            value: *value,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            difference: difference.map(|difference| difference.value),
+            difference_low: between.map(|interval| interval.low),
+            difference_high: between.map(|interval| interval.high),
+            p_value: difference.and_then(|difference| difference.p_value),
+        }
+    }
+}
+
 fn days(labels: &[i64], runs: &[ComparedRun]) -> f64 {
     let times = runs.iter().flat_map(|one| one.run.after.times()).chain(labels.iter().copied());
     let (first, last) = times.fold((i64::MAX, i64::MIN), |(first, last), time| (first.min(time), last.max(time)));

@@ -131,7 +131,6 @@ impl Baseline {
     }
 }
 
-/// The labels without a command, which count as not named.
 fn missing(matches: &MatchCounts) -> String {
     match matches.missed + matches.ambiguous {
         0 => String::new(),
@@ -140,7 +139,6 @@ fn missing(matches: &MatchCounts) -> String {
     }
 }
 
-/// The flows that the model does not fit.
 fn misfits(fit: ModelFit) -> String {
     match fit {
         ModelFit::Some { misfits, judged } => format!("; the model does not fit {misfits} of {judged} flows"),
@@ -148,7 +146,6 @@ fn misfits(fit: ModelFit) -> String {
     }
 }
 
-/// Whether the answers claim more than they keep.
 fn too_sure(score: &Score) -> String {
     let Some(claimed) = score.calibration.too_sure else { return String::new() };
     format!(

@@ -20,9 +20,7 @@ use crate::statistics::{Confidence, Interval};
 /// How labels are divided into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldCount {
-    /// Into this many.
     Parts(usize),
-    /// By the capture that their commands are in.
     Captures,
 }
 

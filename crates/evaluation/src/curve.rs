@@ -23,7 +23,6 @@ const SCHEMA: u32 = 2;
 /// One in this many labels is held out, the last ones: models are tested on them.
 const HELD_OUT: usize = 3;
 
-/// What samples are learned from and tested on.
 struct CurveInput<'a> {
     training_set: TrainingSet<'a>,
     /// The model of all labels: sizes are compared with its sizes, and its noise is used.
@@ -31,7 +30,6 @@ struct CurveInput<'a> {
     pipeline: &'a Pipeline,
     input: &'a PipelineInput,
     held_out: LabelFile,
-    /// How far a command may be from its label.
     tolerance: Tolerance,
 }
 
@@ -92,7 +90,6 @@ impl CurveInput<'_> {
         self.model.actions.iter().any(|known| known.name == action.name && known.size == action.size)
     }
 
-    /// A model learned from some of the labels, tested on others.
     fn tried(&self, rows: &[usize]) -> Result<Draw, EvaluationError> {
         let labels = self.training_set.labels.subset(rows);
         let (model, warnings) = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {

@@ -1,9 +1,6 @@
-//! The outcome of every single command, as CSV.
-
-use std::io::Write;
+//! The outcome of every single command, as rows of a table.
 
 use serde::Serialize;
-use sizeleak_text::cell;
 
 use crate::judge::TruthRank;
 use crate::judged_command::JudgedCommand;
@@ -11,7 +8,7 @@ use crate::judged_run::JudgedRun;
 
 /// The outcome of a label or command; the fields are the columns.
 #[derive(Debug, Default, Serialize)]
-struct CommandDetails {
+pub struct CommandDetails {
     line: Option<u64>,
     label_time_ns: Option<i64>,
     /// The true actions, like `on=2 off=1`.
@@ -32,21 +29,14 @@ struct CommandDetails {
     rank: Option<u64>,
 }
 
-/// Writes a row for each label, in the order of the file, then a row for each command without a label.
-///
-/// # Errors
-/// If the output fails.
-pub fn write_details(run: &JudgedRun, output: impl Write) -> csv::Result<()> {
-    let mut writer = csv::Writer::from_writer(output);
-    for row in 0..run.labels.labels().rows.len() {
-        writer.serialize(label_details(run, row))?;
-    }
-    for command in &run.after.matching.spurious {
+/// A row for each label, in the order of the file, then one for each command without a label.
+pub fn details(run: &JudgedRun) -> Vec<CommandDetails> {
+    let labels = (0..run.labels.labels().rows.len()).map(|row| label_details(run, row));
+    let spurious = run.after.matching.spurious.iter().map(|command| {
         let details = CommandDetails { outcome: "spurious", ..CommandDetails::default() };
-        writer.serialize(details.with_command(run.after.commands.get(*command)))?;
-    }
-    writer.flush()?;
-    Ok(())
+        details.with_command(run.after.commands.get(*command))
+    });
+    labels.chain(spurious).collect()
 }
 
 fn label_details(run: &JudgedRun, row: usize) -> CommandDetails {
@@ -56,7 +46,6 @@ fn label_details(run: &JudgedRun, row: usize) -> CommandDetails {
         let named = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
         named.map(|(action, count)| format!("{action}={count}")).collect::<Vec<_>>().join(" ")
     };
-    let actions = |counts: &[u32]| cell(&actions(counts)).into_owned();
     let details = CommandDetails {
         line: label.map(|label| label.line),
         label_time_ns: label.map(|label| label.time_ns),

@@ -88,13 +88,10 @@ impl Evaluation {
     }
 }
 
-/// All labels with the judgements of their answers.
 struct JudgedLabels<'a> {
-    /// `None` without a pruner.
     before: Option<Vec<JudgedLabel<'a>>>,
     after: Vec<JudgedLabel<'a>>,
     fit: ModelFit,
-    /// `None` without any answer.
     subject: Option<&'a str>,
 }
 

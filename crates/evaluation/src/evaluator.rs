@@ -151,7 +151,6 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The commands at the end of a pipeline.
 struct FoundCommands {
     commands: Vec<JudgedCommand>,
     has_candidates: bool,

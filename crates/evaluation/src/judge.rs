@@ -11,12 +11,10 @@ use sizeleak_model::{InventoryError, Limits, Model};
 #[cfg(test)]
 mod tests;
 
-/// The rank of the true actions among the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TruthRank {
     /// In the list, at this position (from 1).
     Listed(u64),
-    /// A candidate, but not in the truncated list.
     Unlisted,
     Absent,
     /// The list is truncated, and nothing shows whether the truth is among the unlisted candidates.
@@ -24,12 +22,10 @@ pub(crate) enum TruthRank {
 }
 
 impl TruthRank {
-    /// Whether the truth is certainly among the candidates.
     pub(crate) fn is_candidate(self) -> bool {
         matches!(self, Self::Listed(_) | Self::Unlisted)
     }
 
-    /// The position in the list, from 1.
     pub(crate) fn position(self) -> Option<u64> {
         match self {
             Self::Listed(position) => Some(position),
@@ -38,12 +34,10 @@ impl TruthRank {
     }
 }
 
-/// An identification judged by a command's true actions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Judgement {
     pub(crate) rank: TruthRank,
     pub(crate) candidates: u64,
-    /// Whether some candidates are not listed.
     pub(crate) is_truncated: bool,
     /// The most probable candidate: how often each action occurs, in the order of the labels' actions.
     pub(crate) first: Option<Vec<u32>>,
@@ -51,7 +45,6 @@ pub(crate) struct Judgement {
 }
 
 impl Judgement {
-    /// Whether the truth is in the credible set.
     pub(crate) fn is_credible(&self) -> bool {
         let is_within = self.rank.position().is_some_and(|position| position <= self.probabilities.credible_size);
         is_within || (!self.probabilities.is_credible_listed && self.rank.is_candidate())
@@ -69,16 +62,13 @@ impl Judgement {
     }
 }
 
-/// A labelled command with the judgement of its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JudgedLabel<'a> {
     /// The true actions, in the order of the labels' actions.
     pub(crate) truth: &'a [u32],
-    /// `None` if no command was found.
     pub(crate) judgement: Option<&'a Judgement>,
 }
 
-/// Judges identifications by true actions.
 #[derive(Debug)]
 pub(crate) struct CandidateJudge<'a> {
     /// The sections of the model, with the commands that their inventories allow.
@@ -97,7 +87,6 @@ impl<'a> CandidateJudge<'a> {
         Ok(Self { sections, actions, credible })
     }
 
-    /// Judges an identification by the true actions.
     pub(crate) fn judge(&self, identification: &Identification, truth: &[u32]) -> Judgement {
         let candidates = &identification.candidates;
         let found = candidates.iter().zip(1..).find(|(candidate, _)| self.is_truth(&candidate.actions, truth));
@@ -113,7 +102,6 @@ impl<'a> CandidateJudge<'a> {
         Judgement { rank, candidates, is_truncated, first, probabilities }
     }
 
-    /// Whether these are exactly the true actions.
     fn is_truth(&self, actions: &Actions, truth: &[u32]) -> bool {
         let total: u64 = truth.iter().map(|count| u64::from(*count)).sum();
         actions.total() == total
@@ -181,7 +169,6 @@ fn sums_of_sizes(model: &Model, counts: impl Iterator<Item = u32>) -> [i64; 2] {
 /// A summary of the probabilities of a command's candidates.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ProbabilitySummary {
-    /// The probability of the first candidate; `None` without candidates.
     pub(crate) first: Option<f64>,
     /// The entropy in bits. For a truncated list this is an upper bound: unlisted candidates count as equally probable.
     pub(crate) entropy_bits: f64,

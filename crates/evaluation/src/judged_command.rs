@@ -6,7 +6,6 @@ use sizeleak_frame::{Command, Identification};
 
 use crate::judge::{CandidateJudge, Judgement};
 
-/// A command that a pipeline found.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JudgedCommand {
     pub(crate) time_ns: i64,
@@ -26,7 +25,6 @@ impl JudgedCommand {
         self.judgements.iter().find(|(judged, _)| *judged == row).map(|(_, judgement)| judgement)
     }
 
-    /// See [`Judgement::after_pruning`].
     fn after_pruning(self, before: &Self) -> Self {
         let judged = |(row, judgement): (usize, Judgement)| match before.judgement(row) {
             Some(before) => (row, judgement.after_pruning(before)),
@@ -41,11 +39,9 @@ impl JudgedCommand {
     }
 }
 
-/// Label rows ordered by time.
 #[derive(Debug)]
 pub(crate) struct LabelIndex<'a> {
     judge: CandidateJudge<'a>,
-    /// Time, row and true actions, in order of time.
     rows: Vec<(i64, usize, &'a [u32])>,
     tolerance_ns: i64,
 }

@@ -39,7 +39,7 @@ pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
 pub use cross_validation::{Fold, FoldCount, FoldedEvaluation};
 pub use curve::{CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
-pub use details::write_details;
+pub use details::details;
 pub use error::EvaluationError;
 pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};
 pub use evaluator::Evaluator;

@@ -13,7 +13,6 @@ use sizeleak_pipeline::{InputError, InputSource, Pipeline, PipelineInput};
 
 use crate::error::EvaluationError;
 
-/// The stage that the commands come before.
 const CORRECTOR: &str = "epsilon-corrector";
 
 /// The commands of an input as they would be padded, from which pipelines continue.
@@ -21,7 +20,6 @@ const CORRECTOR: &str = "epsilon-corrector";
 pub(crate) struct PaddedInput {
     pub(crate) input: PipelineInput,
     pub(crate) overhead: PaddingOverhead,
-    /// Deleted with this.
     _folder: tempfile::TempDir,
 }
 

@@ -174,7 +174,6 @@ impl CandidateCounts {
 }
 
 impl ActionScore {
-    /// The score of each action, in the order given.
     pub(crate) fn of_each(actions: &[String], labels: &[JudgedLabel<'_>]) -> Vec<Self> {
         actions.iter().enumerate().map(|(at, action)| Self::new(at, action, labels)).collect()
     }

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use regex_lite::Regex;
 
-/// Separates the parts of a name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
-/// Endings of capture files, compressed or not.
 const ENDINGS: [&str; 10] = ["pcap", "pcapng", "cap", "dmp", "frames", "gz", "zst", "lz4", "xz", "bz2"];
 
 /// A capture of one command, and the time that it is from.
@@ -94,7 +92,6 @@ fn without_endings(file: &str) -> String {
     name.to_owned()
 }
 
-/// What is between dates, times and numbers, once.
 fn action_in(name: &str) -> Option<(String, u32)> {
     let is_number = |part: &str| {
         let digits = part.trim_end_matches(['Z', 'z']);

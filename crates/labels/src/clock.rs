@@ -30,7 +30,6 @@ const PEAKS: usize = 12;
 /// What is added to the times of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelOffset {
-    /// So many nanoseconds.
     By(i64),
     /// This time, in nanoseconds since the epoch: that of the captures' first packet, from which the times count.
     From(i64),
@@ -124,7 +123,6 @@ impl LabelClock {
     }
 }
 
-/// How many labels have a command of their own.
 fn matched(labels: &[i64], commands: &[i64], tolerance_ns: i64, shift: &ClockShift) -> usize {
     matching_pairs(&shift.applied(labels), commands, tolerance_ns).len()
 }

@@ -43,7 +43,6 @@ pub(crate) struct Event {
     pub(crate) state: String,
 }
 
-/// A log: its objects, or its rows as such, with their lines.
 pub(crate) struct EventLog {
     pub(crate) objects: Vec<(u64, Map<String, Value>)>,
     pub(crate) faults: Vec<LabelError>,
@@ -225,7 +224,6 @@ impl EventLog {
     }
 }
 
-/// Whether a log is one of zigbee2mqtt.
 fn is_published(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text.get(..SEARCHED).unwrap_or(text));
     PUBLISHED.iter().any(|[begin, _]| text.contains(begin))
@@ -251,7 +249,6 @@ fn held(object: &Map<String, Value>) -> Option<&'static str> {
     })
 }
 
-/// What a text or a number says; `None` for other values.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

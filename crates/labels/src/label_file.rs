@@ -398,7 +398,6 @@ impl LabelFile {
         if is_used { Ok(()) } else { Err(aligned.unused(matching, command_times, tolerance)) }
     }
 
-    /// How many rows lie between the first command and the last.
     pub(crate) fn within_time(&self, command_times: &[i64], tolerance: Tolerance) -> usize {
         ClockShift::default().labels_within(&self.times(), command_times, tolerance.nanoseconds())
     }

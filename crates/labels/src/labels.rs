@@ -201,7 +201,6 @@ impl Labels {
     }
 }
 
-/// The bytes of a file, of at most 256 MiB.
 fn whole(input: impl Read) -> Result<Vec<u8>, LabelError> {
     let mut bytes = Vec::new();
     input.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -220,7 +219,6 @@ fn whole(input: impl Read) -> Result<Vec<u8>, LabelError> {
 }
 
 impl Label {
-    /// Adds the actions of another one.
     fn add(&mut self, other: &Self) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
@@ -229,13 +227,11 @@ impl Label {
     }
 }
 
-/// The rows of a file that could be read.
 struct ReadRows<'a> {
     columns: Columns,
     times: TimeReader<'a>,
     rows: Vec<Label>,
     notes: Vec<String>,
-    /// What is said of the others.
     left_out: Option<String>,
 }
 

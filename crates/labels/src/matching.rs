@@ -147,7 +147,6 @@ pub(crate) fn match_turns(label_times: &[i64], command_times: &[i64], starts: &[
     matching.without_label(&free)
 }
 
-/// The pairs of [`match_labels`] alone.
 pub(crate) fn matching_pairs(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Vec<(usize, usize)> {
     CommandTimes::new(command_times, tolerance_ns).pairs(label_times)
 }
@@ -176,7 +175,6 @@ impl CommandTimes {
         around.filter_map(|at| self.commands.get(at)).any(|(other, _)| other.abs_diff(time) <= self.tolerance)
     }
 
-    /// The pairs of label and command, in order of the labels.
     fn pairs(&self, label_times: &[i64]) -> Vec<(usize, usize)> {
         let Self { commands, tolerance } = self;
         let near = label_times.iter().copied().zip(0..).filter(|(time, _)| self.has_near(*time));
@@ -233,18 +231,14 @@ fn nearby(labels: &[(i64, usize)], commands: &[(i64, usize)], tolerance: u64) ->
 /// What is best for the labels up to one, if they may have the commands before a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    /// The label has the command before that place.
     Pair,
-    /// The label has none.
     NoCommand,
-    /// As for the place before.
     Before,
 }
 
 /// The best choices for all labels, each with the places around its nearby commands.
 struct Alignment<'a> {
     nearby: &'a [Range<usize>],
-    /// Those of one label after another.
     choices: Vec<Choice>,
 }
 
@@ -277,7 +271,6 @@ impl<'a> Alignment<'a> {
         Self { nearby, choices }
     }
 
-    /// The pairs of label and command, the last one first.
     fn pairs(&self) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let (mut place, mut end) = (usize::MAX, self.choices.len());

@@ -23,7 +23,6 @@ const TRIED: u32 = 8;
 const DOUBTFUL: f64 = 0.01;
 
 impl LabelFile {
-    /// Why most rows of aligned labels have no command.
     pub(crate) fn unused(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> LabelFileError {
         let (all, matched) = (self.labels.rows.len(), matching.pairs.len());
         let within = self.within_time(command_times, tolerance);
@@ -110,7 +109,6 @@ impl LabelFile {
         remarks
     }
 
-    /// What is known of the clock, if it is not simply right.
     pub(crate) fn clock_in_words(&self) -> Option<String> {
         let (file, rows) = (self.path.display(), self.labels.rows.len());
         let text = match self.clock.unwrap_or_default() {
@@ -145,7 +143,6 @@ impl LabelFile {
         Some(format!("{file}: {text}"))
     }
 
-    /// How far the clock is from that of the captures, in words.
     fn distance(&self, shift: &ClockShift) -> String {
         let ends = [
             self.labels.rows.iter().map(|row| row.time_ns).min(),

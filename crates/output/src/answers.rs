@@ -17,7 +17,6 @@ const MAX_BYTES: usize = 16 << 20;
 pub enum AnswersError {
     #[error(transparent)]
     Frames(#[from] ReadError),
-    /// A line is not JSON, or not the JSON of a frame.
     #[error("line {0}: {1}")]
     Malformed(u64, serde_json::Error),
     #[error("line {0} ends within its JSON")]

@@ -141,7 +141,6 @@ impl Cells {
         size_of::<i64>()
     }
 
-    /// The values so far; there are none afterwards.
     pub(super) fn take(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Times(times) => Arc::new(times.finish()),
@@ -233,7 +232,6 @@ pub(super) fn field(name: &str, content: ColumnType) -> Field {
     Field::new(typed_name(name, content), data_type(content), true)
 }
 
-/// The fields of the entries of a map, or of the structs of a list.
 fn entry_fields(content: ColumnType) -> Fields {
     match content {
         ColumnType::Counts => {

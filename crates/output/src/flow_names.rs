@@ -18,7 +18,6 @@ pub(crate) struct FlowNames {
 pub(crate) struct FlowEnds {
     pub(crate) transport: Option<Transport>,
     pub(crate) gateway: Option<IpAddr>,
-    /// The service's address and port.
     pub(crate) service: Option<SocketAddr>,
     pub(crate) server_name: Option<Box<str>>,
     pub(crate) protocol: Option<Box<str>>,

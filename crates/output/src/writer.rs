@@ -42,7 +42,6 @@ pub struct OutputWriter<W: Write + Send> {
     selection: KindSelection,
     target: Target<W>,
     names: FlowNames,
-    /// Whether the stream has come to its end.
     is_complete: bool,
 }
 

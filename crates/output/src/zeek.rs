@@ -15,7 +15,6 @@ use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_style::TextFormat;
 use crate::{HexLength, KindSelection, TimeFormat, json};
 
-/// What stands for null.
 const UNSET: &str = "-";
 /// What stands for a text or vector of nothing.
 const EMPTY: &str = "(empty)";
@@ -32,7 +31,6 @@ const FLOW_FIELDS: [(&str, &str); 8] = [
     ("server_name", "string"),
 ];
 
-/// The columns that are among [`FLOW_FIELDS`].
 const FLOW_COLUMNS: [&str; 5] = ["time_ns", "flow", "gateway", "service", "server_name"];
 
 pub(crate) struct ZeekLog {

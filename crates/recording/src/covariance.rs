@@ -10,7 +10,6 @@ const UNKNOWN_BYTES: f64 = 100.0;
 /// Sizes are whole bytes: one is settled when an error of half a byte is improbable.
 const HALF_BYTE: f64 = 0.5;
 
-/// The covariance of |ac| and the sizes of all actions.
 #[derive(Debug, Clone)]
 pub(crate) struct Covariance {
     rows: Vec<Vec<f64>>,

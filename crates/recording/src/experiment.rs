@@ -46,7 +46,6 @@ const CERTAINTY: f64 = 0.99;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Half {
-    /// The model is learned from it.
     Learn,
     /// It is held back, and shows how the model fits commands that it has not seen.
     Test,
@@ -92,7 +91,6 @@ pub struct Experiment {
     inventory: Inventory,
     actions: Vec<String>,
     limits: Limits,
-    /// The most commands, those held back included.
     max_commands: usize,
     seed: u64,
     /// What was handed over, whether or not it counts: each draws its own devices.
@@ -282,7 +280,6 @@ impl Experiment {
         is_hopeless.then(|| Stop::NoGain { tied: self.open() })
     }
 
-    /// Whether all sizes are certain, and were the same at several checks.
     fn is_certain(&self) -> bool {
         let Some(knowledge) = &self.knowledge else { return false };
         let are_longer_recorded = knowledge.longer.iter().all(|counts| self.times(counts) >= LONGER_TIMES);
@@ -381,7 +378,6 @@ impl Experiment {
         PlannedCommand { counts, devices, half: Half::Test, why: "held back for the test".to_owned() }
     }
 
-    /// The names of a command's actions, each as often as it occurs.
     fn spelled(&self, counts: &[u32]) -> Vec<&str> {
         let actions = self.actions.iter().zip(counts);
         actions.flat_map(|(name, count)| std::iter::repeat_n(name.as_str(), *count as usize)).collect()

@@ -6,7 +6,6 @@ use thiserror::Error;
 use crate::device_choice::DeviceAction;
 use crate::experiment::{Experiment, Half, PlannedCommand};
 
-/// The version of the file's keys.
 const SCHEMA: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -295,10 +295,8 @@ const PARTS: [(&str, &str, &str); 13] = [
     ("glossary", "Glossary", ""),
 ];
 
-/// The name of the part that says what is left out.
 const LEFT_OUT: &str = "left-out";
 
-/// What the words of a report mean.
 const WORDS: [(&str, &str); 12] = [
     ("action", "what a command tells a device to do: on, off, dim"),
     ("anonymity set", "the commands that a size leaves possible; the more there are, the less it gives away"),

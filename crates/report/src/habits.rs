@@ -48,7 +48,6 @@ fn about(time: &str) -> String {
     minutes.map_or_else(String::new, |(hour, quarter)| format!("{hour}:{quarter:02}"))
 }
 
-/// The hours of a day in which an action is used, by commands a week.
 fn by_hour(week: &ActionWeek, days: usize) -> impl Iterator<Item = [Value; 3]> {
     let weeks = days as f64 / 7.0;
     (0_u64..24).filter_map(move |hour| {

@@ -31,7 +31,6 @@ pub(crate) fn page(report: &Report) -> String {
     page.render().unwrap_or_default()
 }
 
-/// A sentence as HTML; words between backticks are code.
 fn prose(text: &str) -> String {
     let escaped = |text: &str| askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string());
     let piece = |piece: Piece<'_>| match piece {
@@ -58,7 +57,6 @@ impl Figure {
 }
 
 impl TileRow {
-    /// The length of its bar in percent.
     fn width(&self) -> String {
         format!("{:.1}", 100.0 * self.named.number().unwrap_or(0.0).clamp(0.0, 1.0))
     }

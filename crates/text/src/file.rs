@@ -22,7 +22,6 @@ pub fn read_text(file: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
-/// How a pointer of Git LFS begins.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// How web pages begin, in lower case.

@@ -19,7 +19,6 @@ use crate::command::report_format::ReportFormatOption;
 /// At most this many files and points that failed are named; `status` names all.
 const MAX_NAMED: usize = 20;
 
-/// At most this many points with doubtful answers are named; `status` names all.
 const MAX_DOUBTFUL: usize = 5;
 
 /// What makes answers doubtful, or leaves some out, and is no damage of a file.
@@ -44,7 +43,6 @@ pub(super) fn counts(manifest: &Manifest) -> String {
     )
 }
 
-/// Whether anything was done, what is kept of captures that are gone, and where the answers are.
 pub(super) fn outcome(results: &RunResults, run: &ArchiveRun) -> String {
     let done = match results.changed {
         0 if results.failures().is_empty() => "nothing to do: all points are up to date".to_owned(),
@@ -95,7 +93,6 @@ pub(super) fn absence(manifest: &Manifest, out: &Path) -> Option<String> {
     })
 }
 
-/// In words, which points have no packet of a gateway, if some have.
 pub(super) fn silence(manifest: &Manifest) -> Option<String> {
     let first = manifest.silent_points().next().filter(|_| !manifest.is_silent())?;
     Some(match manifest.silent_points().count() {
@@ -104,14 +101,12 @@ pub(super) fn silence(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// The notices of a point by which its answers are doubtful or incomplete, by kind.
 pub(super) fn doubts(point: &ManifestPoint) -> Option<String> {
     let counted = DOUBTS.iter().filter_map(|what| Some(format!("{what} {}", point.notices.get(*what)?)));
     let counted: Vec<String> = counted.collect();
     (!counted.is_empty()).then(|| counted.join(", "))
 }
 
-/// Says of the first points that have some, what makes their answers doubtful.
 pub(super) fn name_doubts(manifest: &Manifest, out: &Path) {
     let mut doubtful = manifest.points.iter().filter_map(|point| Some((&point.point, doubts(point)?)));
     for (point, doubts) in doubtful.by_ref().take(MAX_DOUBTFUL) {
@@ -147,7 +142,6 @@ pub(super) fn stopped() -> anyhow::Error {
 /// At most this many files that are no captures are listed; all that failed are.
 const MAX_OTHERS: usize = 10;
 
-/// The most columns that the name of a point takes.
 const MAX_NAME: usize = 20;
 
 /// Show what an archive holds, and which files are damaged or missing

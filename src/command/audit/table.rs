@@ -15,7 +15,6 @@ use sizeleak_text::escaped;
 use crate::command::audited_model::{AuditedModel, PriorReport, actions};
 use crate::command::document::{Document, figure, line, paragraph, rest, spaced};
 
-/// Where the other lines of what is taken to be known begin.
 const INDENT: usize = 2;
 
 const SHOWN: usize = 6;
@@ -166,7 +165,6 @@ pub(super) struct TunnelReport<'a> {
     audit: TunnelAudit,
 }
 
-/// A figure of what is learned: its name, and its value.
 type Row = (&'static str, fn(&Learned) -> Value);
 
 impl<'a> TunnelReport<'a> {
@@ -206,7 +204,6 @@ impl<'a> TunnelReport<'a> {
         spaced([sentence, premises.flatten().collect(), named, self.beside("of the command", measures)])
     }
 
-    /// What other flows send; `None` if there are none.
     fn background_in_words(&self) -> Option<String> {
         let Background { flows, conversations, seconds, busy, .. } = self.background?;
         let left_out = match self.audit.left_out {
@@ -225,7 +222,6 @@ impl<'a> TunnelReport<'a> {
         ))
     }
 
-    /// Figures without the tunnel, through it, and beside a background, if there is one.
     fn beside<F: Fn(&Learned) -> Value>(&self, title: &str, rows: impl Iterator<Item = (&'static str, F)>) -> Document {
         let TunnelAudit { by_size, through_tunnel, beside_background, .. } = &self.audit;
         let columns = format!("{title} | by size alone | through the tunnel");

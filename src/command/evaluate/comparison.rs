@@ -39,9 +39,7 @@ impl ComparedPipelines<'_> {
         }
         let comparison = Comparison::new(&labels, runs);
         if form.is_csv() {
-            let mut written = Vec::new();
-            comparison.write_csv(&mut written)?;
-            form.output.write(&written)?;
+            form.write(&comparison.rows(), None, Document::new)?;
         } else {
             form.write(&comparison, None, || table(&comparison))?;
         }
@@ -145,7 +143,6 @@ fn show(unit: Unit, value: f64) -> String {
     }
 }
 
-/// An interval without percent signs.
 fn show_interval(unit: Unit, Interval { low, high }: Interval) -> String {
     let [low, high] = [low, high].map(|end| show(unit, end));
     format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))

@@ -34,7 +34,6 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
     ])
 }
 
-/// A figure of a score: its name, and its value.
 pub(super) type ScoreRow = (&'static str, fn(&Score) -> Value);
 
 pub(super) const ROWS: [ScoreRow; 18] = [

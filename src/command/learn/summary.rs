@@ -12,12 +12,10 @@ use crate::command::notices::MAX_NOTES;
 /// How many values of ε, and sizes of an action, are shown.
 const SHOWN: usize = 6;
 
-/// Sizes of an action with a smaller share are not shown.
 const SHOWN_SHARE: f64 = 0.01;
 
 const MAX_KINDS: usize = 40;
 
-/// Longer names of actions are cut, in columns of a terminal.
 const MAX_COLUMNS: usize = 30;
 
 const OVERHEAD: &str = "overhead |ac|";
@@ -33,7 +31,6 @@ pub(super) fn summary(sections: &[LearnedModel], found: Option<&FoundSizes>, all
     spaced(sections.iter().map(part))
 }
 
-/// What was learned, and then what may be wrong with it.
 fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>, all_notes: bool) -> Document {
     let LearnedModel { model, labels, .. } = learned;
     let method = match model.learned.method {
@@ -61,7 +58,6 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>, all_notes: boo
     words.chain(notes(learned, all_notes)).collect()
 }
 
-/// What may be wrong with a model: warnings before what is good to know.
 fn notes(learned: &LearnedModel, all: bool) -> Document {
     let warnings = learned.warnings.iter().map(|warning| format!("warning: {warning}"));
     let notes: Vec<String> = warnings.chain(learned.remarks.iter().map(|remark| format!("note: {remark}"))).collect();
@@ -191,7 +187,6 @@ fn replies(model: &Model) -> Vec<String> {
     [count].into_iter().chain(bytes).collect()
 }
 
-/// How long replies take, if that is longer than usual.
 fn reply_windows(model: &Model) -> Option<String> {
     model.reply_windows.map(|windows| {
         let [within, gap] = [windows.within_ms, windows.gap_ms].map(|ms| ms as f64 / 1000.0);
@@ -217,7 +212,6 @@ const MAX_ALIKE: usize = 2;
 
 const MAX_OTHERS: usize = 3;
 
-/// The words for where labels came from, and what the actions are called.
 fn lines_of_found(found: &FoundSizes) -> Vec<String> {
     let fit = &found.fit;
     let labelled = match found.labelled {
@@ -239,7 +233,6 @@ fn lines_of_found(found: &FoundSizes) -> Vec<String> {
     lines
 }
 
-/// What is said of an action besides its size: the reply and the share of all actions.
 fn found_of_action(found: &FoundSizes, name: &str) -> String {
     let at = found.names.iter().position(|known| known == name);
     let Some(action) = at.and_then(|at| found.fit.actions.get(at)) else { return String::new() };
@@ -256,7 +249,6 @@ fn most_alike(found: &FoundSizes) -> Option<(Option<i64>, usize)> {
     times.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > MAX_ALIKE)
 }
 
-/// What is not certain about sizes that were found without labels, a sentence each.
 pub(super) fn warnings_of_found(found: &FoundSizes, learned: &LearnedModel) -> Vec<String> {
     let fit = &found.fit;
     let mut warnings = Vec::new();

@@ -22,7 +22,6 @@ pub(crate) struct ModelCheck {
     pub(super) other_ciphers: u64,
     /// How many that it knows have a size that no command of the model has.
     pub(super) unknown_sizes: u64,
-    /// `None` if the figures cannot be computed.
     pub(super) figures: Option<ModelFigures>,
     pub(super) fault: Option<String>,
 }
@@ -35,11 +34,9 @@ pub(super) struct ModelFigures {
 
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct ModelFigure {
-    /// On the labelled commands, as measured.
     pub(super) named: MeasuredShare,
     /// What the model says of these commands, each as frequent as it is among the labels.
     pub(super) expected: f64,
-    /// Whether that lies within the interval of what was measured.
     pub(super) agrees: bool,
     /// What the model says of all commands of the home, as probable as its prior says: V of the audit without captures.
     pub(super) over_all_commands: f64,
@@ -57,7 +54,6 @@ impl ModelFigure {
 }
 
 impl ModelCheck {
-    /// Tests the observer of a model on labelled commands.
     pub(crate) fn of(
         captures: &LabelledCaptures,
         pipeline: &Pipeline,

@@ -26,17 +26,12 @@ pub(crate) struct MeasuredAudit {
     /// The figure that matters most, or why there is none.
     pub(crate) sentence: String,
     pub(crate) model_sentence: Option<String>,
-    /// What cannot be concluded, and why.
     pub(crate) remarks: Vec<String>,
     actions: Vec<String>,
     pub(crate) labels: MatchCounts,
-    /// What an observer of sizes learns.
     pub(crate) by_size: MeasuredSecrets,
-    /// The same with the number of replies.
     pub(crate) with_reply_count: MeasuredSecrets,
-    /// The same with the bytes of replies.
     pub(crate) with_reply_bytes: MeasuredSecrets,
-    /// Whether labels are independent of the order of commands.
     order: PermutationTest,
     pub(crate) model: Option<ModelCheck>,
     seed: u64,
@@ -58,7 +53,6 @@ struct Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    /// What an observer learns of sizes, and of what is seen of replies.
     fn measured(&self, replies: fn(&LabelledCommand) -> u64) -> MeasuredSecrets {
         // Under a block cipher, the greatest size that a command may have.
         let output =
@@ -114,7 +108,6 @@ impl MeasuredAudit {
     }
 }
 
-/// The figure that matters most, or why nothing can be concluded.
 fn sentence(leak: &MeasuredLeak) -> String {
     let MeasuredLeak { named, guessing, .. } = leak;
     let commands = counted(leak.commands, "labelled command", "labelled commands");
@@ -181,7 +174,6 @@ fn bound_remark(leak: &MeasuredLeak) -> Option<String> {
     })
 }
 
-/// What replies give away of commands whose sizes say nothing.
 fn replies_remark(by_size: &MeasuredLeak, with_replies: [&MeasuredLeak; 2]) -> Option<String> {
     // Two tests of the same question: each has half of what is accepted.
     let telling = with_replies.into_iter().filter(|leak| leak.independence.p_value <= SIGNIFICANT / 2.0);
@@ -198,7 +190,6 @@ fn replies_remark(by_size: &MeasuredLeak, with_replies: [&MeasuredLeak; 2]) -> O
     })
 }
 
-/// What is said if the kinds of device are not known of all commands.
 fn kinds_remark(by_size: &MeasuredSecrets) -> Option<String> {
     let all = by_size.command.commands;
     let known = by_size.kinds.as_ref().map_or(0, |kinds| kinds.commands);
@@ -215,7 +206,6 @@ pub(super) fn p_in_words(test: &PermutationTest) -> String {
     format!("{} {:.3}", if test.is_least() { "≤" } else { "=" }, test.p_value)
 }
 
-/// Whether the model's figure for the command is what was measured.
 fn model_sentence(check: &ModelCheck) -> Option<String> {
     let ModelFigure { named, expected, agrees, .. } = check.figures.as_ref()?.command;
     let place = if agrees { "lies within" } else { "lies outside" };

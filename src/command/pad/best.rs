@@ -21,7 +21,6 @@ use crate::command::values::{number, share};
 
 const SHOWN: usize = 24;
 
-/// The best padding table for a goal, with what it gives away and costs.
 #[derive(Serialize)]
 pub(super) struct Best<'a> {
     #[serde(flatten)]

@@ -13,13 +13,6 @@ use crate::command::failure::usage;
 use crate::command::help::INPUT;
 use crate::command::values::duration;
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RecordOptions<'a> {
-    pub(super) command: &'a CommandOptions,
-    pub(super) capture: &'a CaptureOptions,
-    pub(super) end: &'a EndOptions,
-}
-
 /// How commands are sent.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
@@ -158,29 +151,25 @@ pub(super) enum End {
 }
 
 impl End {
-    pub(super) fn in_words(&self) -> (String, bool) {
-        match self {
-            Self::Decided(Stop::Settled) => {
-                ("all sizes are certain and explain the commands held back".to_owned(), true)
-            }
-            Self::Decided(Stop::OffTogether) => (
+    pub(super) fn in_words(&self) -> String {
+        let words = match self {
+            Self::Decided(Stop::Settled) => "all sizes are certain and explain the commands held back",
+            Self::Decided(Stop::OffTogether) => {
                 "more commands would not help: sizes explain the commands held back, but all may be off by the same few \
                  bytes, as this home has no command that shows where length fields grow"
-                    .to_owned(),
-                true,
-            ),
-            Self::Decided(Stop::NoGain { tied }) if tied.is_empty() => (
-                "more commands would not help: sizes are certain, but do not explain the commands held back".to_owned(),
-                true,
-            ),
-            Self::Decided(Stop::NoGain { tied }) => {
-                (format!("more commands would not help: {} stay open", tied.join(", ")), true)
             }
-            Self::Decided(Stop::WithoutSums(cause)) => (format!("more commands would not help: {cause}"), true),
-            Self::Decided(Stop::MaxCommands) => ("as many commands as `--max-commands` allows".to_owned(), true),
-            Self::LabelsComplete => ("the commands that sizes need are sent".to_owned(), true),
-            Self::MaxTime => ("`--max-time` is over".to_owned(), true),
-            Self::Interrupted => ("interrupted".to_owned(), false),
-        }
+            Self::Decided(Stop::NoGain { tied }) if tied.is_empty() => {
+                "more commands would not help: sizes are certain, but do not explain the commands held back"
+            }
+            Self::Decided(Stop::NoGain { tied }) => {
+                return format!("more commands would not help: {} stay open", tied.join(", "));
+            }
+            Self::Decided(Stop::WithoutSums(cause)) => return format!("more commands would not help: {cause}"),
+            Self::Decided(Stop::MaxCommands) => "as many commands as `--max-commands` allows",
+            Self::LabelsComplete => "the commands that sizes need are sent",
+            Self::MaxTime => "`--max-time` is over",
+            Self::Interrupted => "interrupted",
+        };
+        words.to_owned()
     }
 }

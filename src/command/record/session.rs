@@ -16,7 +16,8 @@ use sizeleak_recording::{
 };
 use sizeleak_text::{escaped_lines, listed};
 
-use super::options::{End, RecordOptions};
+use super::Arguments;
+use super::options::End;
 use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
@@ -41,7 +42,7 @@ const SHOWN: usize = 20;
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
 
 pub(super) struct Session<'a> {
-    options: RecordOptions<'a>,
+    options: &'a Arguments,
     folder: &'a Path,
     inventory: Inventory,
     experiment: Experiment,
@@ -61,13 +62,13 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        options: RecordOptions<'a>,
+        options: &'a Arguments,
         folder: &'a Path,
         inventory: Inventory,
         experiment: Experiment,
         journal: Journal,
     ) -> Result<Self> {
-        let capture = options.capture;
+        let capture = &options.capture;
         let gateway = AddressSet::parse(&capture.gateway).map_err(|error| with_code(2, error))?;
         let captures = capture.capture_with.is_some() || capture.interface.is_some();
         if captures == capture.labels_only {
@@ -135,10 +136,9 @@ impl<'a> Session<'a> {
                 return Err(failure);
             }
         };
-        let (_, is_whole) = end.in_words();
         self.finish(&end)?;
         // What was interrupted is whole as far as it goes, and was said.
-        if is_whole { Ok(()) } else { Err(silent(130)) }
+        if matches!(end, End::Interrupted) { Err(silent(130)) } else { Ok(()) }
     }
 
     fn commands(&mut self) -> Result<End> {
@@ -341,7 +341,7 @@ impl<'a> Session<'a> {
 
     /// Writes what was found, and says what it is worth.
     fn finish(mut self, end: &End) -> Result<()> {
-        let (reason, is_whole) = end.in_words();
+        let reason = end.in_words();
         self.journal.end = Some(reason.clone());
         self.write_labels()?;
         self.write_journal()?;
@@ -384,7 +384,7 @@ impl<'a> Session<'a> {
         // No leak is announced or denied by a model that has failed.
         if let Some(why) = unfit.or_else(|| is_worse.then_some(sentence.clone())) {
             let why = format!("{}: {why}", model.display());
-            if is_whole {
+            if !matches!(end, End::Interrupted) {
                 return Err(anyhow!(why));
             }
             say("warning", &why);
@@ -430,7 +430,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says which commands were not sent, or not seen, and how clocks differ.
     fn report_losses(&self, learned: &Learned) {
         let failed = self.journal.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
         if failed > 0 {

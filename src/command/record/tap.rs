@@ -33,7 +33,6 @@ const MAX_BEGINNING: Duration = Duration::from_secs(30);
 /// The clocks are compared over so many packets: one of them was passed on at once.
 const COMPARED: usize = 256;
 
-/// A packet with the time at which it arrived here.
 struct Arrival {
     arrived_ns: i64,
     time_ns: i64,
@@ -55,7 +54,6 @@ pub(super) struct Tap {
     last: Instant,
     /// How far the clock of this machine was ahead when each of the last packets arrived.
     ahead_ns: VecDeque<i64>,
-    /// Packets of the gateway so far.
     pub(super) packets: u64,
 }
 
@@ -255,7 +253,6 @@ impl Drop for Program {
     }
 }
 
-/// Reads packets until the capture ends, or nobody wants them.
 fn read(output: Box<dyn Read + Send>, begins: &Sender<()>, sender: &Sender<Arrival>) {
     let Ok(mut reader) = CaptureReader::new(output) else { return };
     _ = begins.send(());

@@ -74,7 +74,6 @@ impl CaptureFindings {
         })
     }
 
-    /// How precision grows with labels, or why that is not known.
     pub(super) fn learning_curve(&self, captures: &LabelledCaptures) -> Section {
         let labelled = &self.labelled;
         let settings = captures.digests(&labelled.pipeline).map(|captures| LearningSettings {
@@ -112,7 +111,6 @@ impl Measured {
     }
 }
 
-/// The secrets of labelled commands, by their names in tiles.
 fn by_secret(secrets: &MeasuredSecrets) -> [(&'static str, Option<&MeasuredLeak>); 3] {
     let [command, number, types] = leak::SECRETS;
     [(command, Some(&secrets.command)), (number, Some(&secrets.number)), (types, secrets.kinds.as_ref())]
@@ -148,7 +146,6 @@ pub(super) struct ModelFindings {
     pub(super) verdict: Verdict,
     pub(super) tiles: Vec<Tile>,
     pub(super) fix: String,
-    /// `None` where there are no figures.
     pub(super) expected_sizes: Option<Figure>,
     pub(super) sections: Vec<Section>,
 }
@@ -217,7 +214,6 @@ impl ModelFindings {
     }
 }
 
-/// The cheapest table that leaves hardly more than guessing, in words.
 fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, audited: &AuditedModel) -> Result<String> {
     let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
     let search = TableSearch { rows: home.rows(), rules };

@@ -44,7 +44,6 @@ pub(super) fn may_be_gateway(address: &SurveyedAddress) -> bool {
     matches!(address.verdict, Verdict::Likely | Verdict::Possible)
 }
 
-/// The first sentences: what was found.
 fn conclusion(report: &SurveyReport, times: &TimeFormat) -> Document {
     let span = report.span_ns.map_or_else(String::new, |[first, last]| {
         let heading = times.heading().trim_start_matches("time ");
@@ -282,7 +281,6 @@ fn messages(traffic: &Traffic) -> u64 {
     traffic.to_gateway.saturating_add(traffic.from_gateway)
 }
 
-/// A time to the second.
 fn seconds(times: &TimeFormat, time_ns: i64) -> String {
     times.strftime(time_ns, "%Y-%m-%d %H:%M:%S")
 }

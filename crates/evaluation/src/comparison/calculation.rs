@@ -60,7 +60,6 @@ fn count(outcomes: &[CommandOutcome<'_>], holds: fn(&CommandOutcome<'_>) -> bool
     outcomes.iter().filter(|outcome| holds(outcome)).count() as u64
 }
 
-/// Everything that figures are computed from.
 pub(super) struct Calculation<'a> {
     pub(super) runs: &'a [RunOutcomes<'a>],
     pub(super) bootstrap: &'a BootstrapFigures,

@@ -28,7 +28,6 @@ pub enum Unit {
     Decimals(usize),
 }
 
-/// How a figure is computed.
 #[derive(Clone, Copy)]
 pub(super) enum FigureKind {
     /// The share of labelled commands for which a condition holds.
@@ -49,7 +48,6 @@ pub(super) enum Requirement {
 }
 
 impl Requirement {
-    /// Whether the pipeline meets the requirement.
     pub(super) fn is_met(self, run: &RunOutcomes<'_>) -> bool {
         match self {
             Self::Commands => true,
@@ -134,7 +132,6 @@ pub(super) fn judged<'a>(outcomes: &'a [CommandOutcome<'_>]) -> impl Iterator<It
     outcomes.iter().filter_map(|outcome| outcome.after)
 }
 
-/// What a pipeline answered for the labelled commands.
 pub(super) struct RunOutcomes<'a> {
     pub(super) matches: MatchCounts,
     /// `None` if the pipeline ends before candidates are made.
@@ -161,17 +158,14 @@ impl<'a> RunOutcomes<'a> {
     }
 }
 
-/// What a pipeline answered for a labelled command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommandOutcome<'a> {
     is_found: bool,
     before: Option<&'a Judgement>,
-    /// `None` if no command was found.
     after: Option<&'a Judgement>,
 }
 
 impl CommandOutcome<'_> {
-    /// Whether the truth is one of the first candidates.
     fn is_within(&self, candidates: u64) -> bool {
         self.after.and_then(|after| after.rank.position()).is_some_and(|position| position <= candidates)
     }

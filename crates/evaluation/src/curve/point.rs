@@ -67,7 +67,6 @@ pub struct MedianShare {
     pub interval: Interval,
 }
 
-/// What came of one sample of labels.
 #[derive(Debug)]
 pub(crate) enum Draw {
     /// Nothing could be learned, for this reason.
@@ -78,16 +77,13 @@ pub(crate) enum Draw {
 
 #[derive(Debug)]
 pub(crate) struct TestedModel {
-    /// How many actions have the same size as in the model of all labels.
     pub(crate) sizes: usize,
-    /// Whether it answers only kinds of commands.
     pub(crate) is_of_kinds: bool,
     pub(crate) warnings: Vec<String>,
     pub(crate) evaluation: Evaluation,
 }
 
 impl CurvePoint {
-    /// The point of these draws of that many labels.
     pub(crate) fn new(labels: usize, draws: &[Draw]) -> Self {
         let models = || {
             draws.iter().filter_map(|draw| match draw {

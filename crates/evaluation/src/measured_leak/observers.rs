@@ -127,7 +127,6 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The most frequent secret.
     fn of_all(&self) -> Option<u32> {
         self.of_all.order.first().map(|(_, secret)| *secret)
     }
@@ -155,7 +154,6 @@ impl<'a> Known<'a> {
     }
 }
 
-/// How many commands have each secret.
 #[derive(Debug, Default)]
 struct SecretVotes {
     votes: BTreeMap<u32, u64>,

@@ -11,7 +11,6 @@ pub struct SeenOutput {
 }
 
 impl SeenOutput {
-    /// The square of the Euclidean distance.
     fn distance(self, other: Self) -> u128 {
         square(self.size.abs_diff(other.size)).saturating_add(square(self.replies.abs_diff(other.replies)))
     }
@@ -21,12 +20,9 @@ fn square(apart: u64) -> u128 {
     u128::from(apart) * u128::from(apart)
 }
 
-/// A cell for each different output.
 #[derive(Debug)]
 pub(super) struct OutputCells {
-    /// In ascending order.
     pub(super) outputs: Vec<SeenOutput>,
-    /// The commands of each cell, by their index.
     pub(super) rows: Vec<Vec<usize>>,
 }
 
@@ -84,12 +80,10 @@ impl NearestCells {
         nearest
     }
 
-    /// Adds the cell of an output, unless it is there.
     pub(super) fn insert(&mut self, SeenOutput { size, replies }: SeenOutput, cell: usize) {
         self.by_size.entry(size).or_default().insert(replies, cell);
     }
 
-    /// Removes the cell of an output.
     pub(super) fn remove(&mut self, SeenOutput { size, replies }: SeenOutput) {
         let Some(column) = self.by_size.get_mut(&size) else { return };
         column.remove(&replies);

@@ -11,7 +11,6 @@ pub(super) const MAX_SHIFT_NS: i64 = (26 * 3600 + 120) * 1_000_000_000;
 /// The most differences between a label and a command that are held at once.
 const MAX_DIFFERENCES: usize = 1 << 21;
 
-/// Fewer labels show no shift.
 const MIN_LABELS: usize = 3;
 
 /// The most labels that a drift is searched with.
@@ -107,7 +106,6 @@ impl Search {
     }
 }
 
-/// The best constant shifts, at least two tolerances apart, the best first.
 pub(super) fn distinct_peaks(search: &Search, most: usize) -> Vec<i64> {
     let mut peaks: Vec<Peak> = search.peaks(&search.labels, 0, MAX_SHIFT_NS).into_values().collect();
     peaks.sort_unstable_by_key(|peak| (Reverse(peak.near), peak.offset_ns.unsigned_abs(), peak.offset_ns));

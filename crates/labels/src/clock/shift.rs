@@ -80,7 +80,6 @@ impl ClockShift {
     }
 }
 
-/// The upper one of two middle values.
 fn median<T: Copy>(mut values: Vec<T>, order: impl Fn(&T, &T) -> std::cmp::Ordering) -> Option<T> {
     middle(&mut values, order).map(|[_, upper]| upper)
 }

@@ -22,10 +22,8 @@ enum Form {
     Long { action: usize, count: Option<usize>, listed: ListedActions },
 }
 
-/// The actions that a list named so far.
 #[derive(Debug, Default)]
 pub(crate) struct ListedActions {
-    /// In the order of their first mention.
     names: Vec<String>,
     indices: BTreeMap<String, usize>,
     commands: usize,
@@ -70,18 +68,15 @@ impl Columns {
         }
     }
 
-    /// A time and an action.
     pub(crate) fn list() -> Self {
         let form = Form::Long { action: 1, count: None, listed: ListedActions::default() };
         Self { time: 0, form, ignored: Vec::new() }
     }
 
-    /// Whether rows with the same time that follow each other are one command.
     pub(crate) fn joins_rows(&self) -> bool {
         matches!(self.form, Form::Long { .. })
     }
 
-    /// The time of a row, as it is written.
     pub(crate) fn time<'a>(&self, row: &'a StringRecord) -> &'a str {
         row.get(self.time).unwrap_or_default()
     }

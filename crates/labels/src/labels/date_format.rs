@@ -55,7 +55,6 @@ impl fmt::Display for DateFormat {
 }
 
 impl DateFormat {
-    /// The local time that a text shows.
     pub(crate) fn read(&self, text: &str) -> Option<DateTime> {
         DateTime::strptime(&self.0, without_zone(text).0).or_else(|_| DateTime::strptime(&self.0, text)).ok()
     }

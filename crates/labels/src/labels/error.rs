@@ -9,16 +9,13 @@ use thiserror::Error;
 
 pub(crate) const MAX_COUNT: u32 = 1 << 20;
 
-/// The largest file that is read, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// The most rows of a table and events of a log: each takes some hundred bytes of memory, however short it is.
 pub(crate) const MAX_ROWS: usize = 1 << 21;
 
-/// The most fields of a table and values of a log.
 pub(crate) const MAX_VALUES: usize = 1 << 24;
 
-/// The longest row of a table, in bytes.
 pub(crate) const MAX_ROW_BYTES: usize = 1 << 20;
 
 /// The most actions that a list of `time,action` may name.
@@ -40,7 +37,6 @@ pub struct LabelError {
     reach: Reach,
 }
 
-/// What an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     File,
@@ -94,7 +90,6 @@ impl LabelError {
         Self { text, reach: Reach::Line }
     }
 
-    /// Whether other lines may be right.
     pub(crate) fn is_of_one_line(&self) -> bool {
         self.reach == Reach::Line
     }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// The separators of columns; the first one where none occurs.
 const SEPARATORS: [u8; 3] = *b",;\t";
 
-/// Lines that begin with this are comments.
 pub(crate) const COMMENT: u8 = b'#';
 
 /// A table as text, and how its columns are separated.

@@ -66,7 +66,6 @@ struct LineCounter<'a> {
 }
 
 impl<'a> LineCounter<'a> {
-    /// A counter of the lines of a text.
     fn new(table: &TableText<'a>) -> Self {
         Self { text: table.text, at: 0, line: 1 + table.lines_above }
     }
@@ -89,7 +88,6 @@ impl<'a> LineCounter<'a> {
         self.line
     }
 
-    /// An error of the CSV library with its line.
     fn locate(&mut self, error: csv::Error) -> LabelError {
         let line = self.line_of(error.position());
         match error.kind() {

@@ -26,7 +26,6 @@ const MIN_WHOLE_MINUTES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EpochUnit {
     name: &'static str,
-    /// Decimals down to the nanosecond.
     decimals: usize,
 }
 
@@ -38,10 +37,8 @@ const UNITS: [(u64, EpochUnit); 3] = [
 
 const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
 
-/// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
     zone: Option<&'a LabelZone>,
-    /// The form of dates that are not those of ISO 8601.
     format: Option<DateFormat>,
     unit: Option<EpochUnit>,
     /// The time before, to tell apart what a clock shows twice.
@@ -76,7 +73,6 @@ impl<'a> TimeReader<'a> {
         Ok(time)
     }
 
-    /// The form of dates that are not those of ISO 8601.
     pub(crate) fn format(&self) -> Option<&DateFormat> {
         self.format.as_ref()
     }
@@ -193,7 +189,6 @@ impl<'a> EpochNumber<'a> {
     }
 }
 
-/// What the time of day behind a date shows.
 struct TimeOfDay {
     has_seconds: bool,
     has_zone: bool,

@@ -160,7 +160,6 @@ impl LearningCurveFigure {
     }
 }
 
-/// The names of policies are truncated to this many characters.
 const MAX_NAME: usize = 24;
 
 /// Policies against their cost, as far as they are drawn: what `sizeleak pad` writes as JSON.

@@ -20,10 +20,8 @@ use crate::TimeFormat;
 /// Counts are written above the bars of up to this many commands.
 const MAX_COUNTS: usize = 60;
 
-/// Names are truncated to this many characters.
 const MAX_CHARACTERS: usize = 20;
 
-/// Titles and headings of groups are truncated to this many characters.
 const MAX_IN_TITLE: usize = 200;
 
 /// The least height of a bar, and that of a command without actions.

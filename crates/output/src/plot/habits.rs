@@ -26,7 +26,6 @@ const NEVER: &str = "#eeeeee";
 const UNKNOWN: &str = "#ffffff";
 const SHARE_COLOUR: &str = COLOURS[3];
 
-/// Where the panels begin.
 const TOP: f64 = 76.0;
 /// Panels beside each other, unless the picture has a width.
 const COLUMNS: usize = 3;
@@ -35,7 +34,6 @@ const LABELS: f64 = 30.0;
 const HOUR: f64 = 12.0;
 const BETWEEN: f64 = 26.0;
 const PANEL: f64 = LABELS + 24.0 * HOUR;
-/// The height of a weekday, unless the picture has a height.
 const DAY: f64 = 12.0;
 const MIN_DAY: f64 = 10.0;
 /// Above the hours of a panel: its title; below them: the clock.
@@ -44,7 +42,6 @@ const CLOCK: f64 = 30.0;
 const HEADING: f64 = 24.0;
 const ROW: f64 = 18.0;
 const LEGEND: f64 = 30.0;
-/// The width of a bar for a share.
 const SHARE: f64 = 34.0;
 
 #[derive(Debug)]
@@ -140,7 +137,6 @@ impl<'a> Picture<'a> {
         self.routines.len().div_ceil(self.columns)
     }
 
-    /// The hours of a week in which an action is used.
     fn panel(&self, action: &ActionWeek, left: f64, top: f64) -> Group {
         let name = text(left + LABELS, top + 16.0, &named(&action.action, NAME)).set("font-weight", "bold");
         let weekly = text_before(left + PANEL, top + 16.0, &format!("{:.1} a week", action.weekly));

@@ -11,10 +11,8 @@ const SAMPLE: f64 = 12.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     Unknown,
-    /// It has the actions of the label.
     Right,
     Wrong,
-    /// The command has no label.
     Unlabelled,
 }
 
@@ -65,12 +63,10 @@ fn of_truth<'a>(timeline: &'a Timeline, truth: &Truth) -> Option<&'a Mark> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
-    /// Commands of a step of probability.
     Probability(usize),
     Unexplained,
     Verdict(Verdict),
     Label,
-    /// A label that no command belongs to.
     LabelAlone,
     Deviation,
 }

@@ -8,10 +8,8 @@ use super::page::{Key, TEXT, rectangle, rounded, rule};
 
 /// What is shown without being a series, as bars and cells without a value.
 pub(super) const PALE: &str = "#e3e3e3";
-/// Lines that series are compared with.
 pub(super) const GREY: &str = "#767676";
 
-/// The width of the sample of a series in a legend.
 const SAMPLE: f64 = 26.0;
 /// Above the base line: where samples are drawn.
 const SAMPLE_HEIGHT: f64 = 4.0;

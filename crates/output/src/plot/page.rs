@@ -6,7 +6,6 @@ use svg::node::element::path::Data;
 use svg::node::element::{Circle, Description, Group, Line, Path, Rectangle, Text, Title};
 use thiserror::Error;
 
-/// Between the edge and what is drawn.
 pub(super) const MARGIN: f64 = 20.0;
 /// The height of text that pictures are laid out with; [`PictureSize::scale`] enlarges all of it.
 const FONT: f64 = 12.0;

@@ -19,7 +19,6 @@ const INSIDE: f64 = 160.0;
 const ROW: f64 = 18.0;
 const MIN_ROW: f64 = 9.0;
 
-/// Titles and names are truncated to this many characters.
 const MAX_IN_TITLE: usize = 200;
 
 const TITLE_LINE: f64 = 19.0;
@@ -55,7 +54,6 @@ pub(super) struct Surroundings {
     pub(super) rows: usize,
 }
 
-/// A panel: its place in pixels, and what is drawn.
 pub(super) struct Panel {
     document: Document,
     legend: Legend,

@@ -2,7 +2,6 @@
 
 use crate::TimeFormat;
 
-/// An axis over a length in pixels, from its beginning.
 #[derive(Debug)]
 pub(super) struct Scale {
     first: f64,
@@ -96,7 +95,6 @@ const STEPS: [(i128, &[i128]); 4] = [
     (DAY, &[1, 2, 7, 30, 90, 180, 365]),
 ];
 
-/// A time axis over a width in pixels.
 pub(super) struct Axis {
     first: i128,
     last: i128,
@@ -118,7 +116,6 @@ impl Axis {
         Self { first: first - margin, last: last + margin, pixels }
     }
 
-    /// The position of a time, in pixels from the left.
     pub(super) fn at(&self, time_ns: i64) -> f64 {
         self.position(time_ns.into())
     }
@@ -127,7 +124,6 @@ impl Axis {
         (time - self.first) as f64 / (self.last - self.first) as f64 * self.pixels
     }
 
-    /// Round times at least `min_distance` pixels from each other.
     pub(super) fn ticks(&self, times: &TimeFormat, min_distance: f64) -> Vec<Tick> {
         let step = self.step(min_distance);
         let clock = if step < SECOND { "%H:%M:%S.%3f" } else { "%H:%M:%S" };
