@@ -48,7 +48,6 @@ pub(super) struct LabelledCaptures {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        value_parser = name_rule,
         conflicts_with_all = ["labels", "tolerance"],
         help_heading = INPUT
     )]
@@ -67,10 +66,6 @@ pub(super) struct LabelledCaptures {
     /// Whether it was said what was chosen.
     #[arg(skip)]
     are_choices_said: Cell<bool>,
-}
-
-fn name_rule(text: &str) -> Result<NameRule, String> {
-    if text.is_empty() { Ok(NameRule::default()) } else { text.parse() }
 }
 
 impl LabelledCaptures {

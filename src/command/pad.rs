@@ -10,7 +10,7 @@ pub(super) mod judged;
 use anyhow::Result;
 use best::{Best, TableOptions};
 use clap::Args;
-use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport, JudgedHome};
+use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport};
 use judged::{Curve, NamedWithReplies, PolicyReport};
 use sizeleak_audit::padding::{HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_audit::tunnel::Tunnel;
@@ -83,12 +83,11 @@ impl Arguments {
         if self.countermeasures.countermeasures || named.is_some() {
             refuse_tunnel(tunnel.as_ref(), "countermeasures beside padding")?;
             let traffic = self.traffic(&space, &model)?;
-            let judged = JudgedHome { traffic: &traffic, prior: &prior };
             return if let Some(named) = &named {
-                let report = CountermeasureReport::new(&judged, named)?;
+                let report = CountermeasureReport::new(&traffic, &prior, named)?;
                 form.write(&report, None, || spaced(report.parts()))
             } else {
-                let report = Comparison::new(&judged, &given);
+                let report = Comparison::new(&traffic, &prior, &given);
                 form.write(&report, Some("countermeasures"), || spaced(report.parts()))
             };
         }

@@ -21,7 +21,7 @@ use super::operand::Operand;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::session::Session;
-use super::start_point::{Continuation, ContinuedRun, FILE, StartPoint, found_pipeline, refuse_model, report_unsaved};
+use super::start_point::{Continuation, ContinuedRun, FILE, found_pipeline, prepare, refuse_model, report_unsaved};
 use super::text_style::ClockOption;
 use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
@@ -124,16 +124,17 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let (start, cut) = (StartPoint::of(&arguments.input, &arguments.continuation)?, arguments.cut()?);
-    let mut prepared = start.prepare(
+    let cut = arguments.cut()?;
+    let mut prepared = prepare(
         &mut pipeline,
+        (&arguments.input, &arguments.continuation),
         &arguments.continuation.needed(&arguments.kind),
         arguments.without_model(found.as_ref()),
         session,
         &interrupt,
     )?;
     let saves = prepared.saves();
-    let has_traffic = !start.has_no_traffic;
+    let has_traffic = !arguments.continuation.has_no_traffic(&arguments.input);
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();

@@ -22,64 +22,48 @@ use super::help::INPUT;
 use super::session::Session;
 use super::traffic_input::TrafficInput;
 
-#[derive(Debug)]
-pub(super) struct StartPoint {
-    from: Vec<PathBuf>,
-    pub(super) has_no_traffic: bool,
+/// Prepares the run of a pipeline up to where it makes these kinds, at the captures or at saved streams; `found` is a
+/// pipeline whose model nobody named. Nothing is written if two files conflict.
+pub(super) fn prepare(
+    pipeline: &mut Pipeline,
+    (input, continuation): (&TrafficInput, &Continuation),
+    kinds: &[String],
+    found: Option<&Pipeline>,
+    session: &mut Session,
+    interrupt: &Interrupt,
+) -> Result<PreparedRun> {
+    let streams = if continuation.is_used() { Vec::new() } else { input.streams() };
+    if let Some(again) = named_twice(&streams) {
+        return Err(usage!("{} is named twice: its traffic would count twice", again.display()));
+    }
+    if !streams.is_empty() {
+        let replay = open_streams(&streams, interrupt)?;
+        let position = pipeline.index_of(&replay)?;
+        let behind = found.map(|found| found.making(kinds, Some(position)).behind(position));
+        behind.as_ref().map_or(Ok(()), refuse_model)?;
+        *pipeline = pipeline.making(kinds, Some(position));
+        session.check_files(pipeline.files(Some(position + 1)))?;
+        say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
+        return Ok(pipeline.prepare_from(Some((position, replay)))?);
+    }
+    *pipeline = pipeline.making(kinds, None);
+    if !continuation.has_no_traffic(input) {
+        session.check(pipeline)?;
+        return Ok(pipeline.prepare_from(None)?);
+    }
+    session.check_files(pipeline.files(Some(1)))?;
+    let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
+    Ok(pipeline.prepare_from(Some((0, SavedStream::empty(source)?)))?)
 }
 
-impl StartPoint {
-    /// At the captures, if there are any, where `continuation` continues an earlier run.
-    pub(super) fn of(input: &TrafficInput, continuation: &Continuation) -> Result<Self> {
-        let from = if continuation.is_used() { Vec::new() } else { input.streams() };
-        if let Some(again) = named_twice(&from) {
-            let fault = anyhow!("{} is named twice: its traffic would count twice", again.display());
-            return Err(with_code(2, fault));
-        }
-        Ok(Self { from, has_no_traffic: continuation.has_no_traffic(input) })
-    }
-
-    /// Prepares the run of a pipeline up to where it makes these kinds; `found` is a
-    /// pipeline whose model nobody named. Nothing is written if two files conflict.
-    pub(super) fn prepare(
-        &self,
-        pipeline: &mut Pipeline,
-        kinds: &[String],
-        found: Option<&Pipeline>,
-        session: &mut Session,
-        interrupt: &Interrupt,
-    ) -> Result<PreparedRun> {
-        let from = if !self.from.is_empty() {
-            let replay = self.open_streams(interrupt)?;
-            let position = pipeline.index_of(&replay)?;
-            let behind = found.map(|found| found.making(kinds, Some(position)).behind(position));
-            behind.as_ref().map_or(Ok(()), refuse_model)?;
-            *pipeline = pipeline.making(kinds, Some(position));
-            session.check_files(pipeline.files(Some(position + 1)))?;
-            say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
-            Some((position, replay))
-        } else if self.has_no_traffic {
-            *pipeline = pipeline.making(kinds, None);
-            session.check_files(pipeline.files(Some(1)))?;
-            let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
-            Some((0, SavedStream::empty(source)?))
-        } else {
-            *pipeline = pipeline.making(kinds, None);
-            session.check(pipeline)?;
-            None
-        };
-        Ok(pipeline.prepare_from(from)?)
-    }
-
-    fn open_streams(&self, interrupt: &Interrupt) -> Result<SavedStream> {
-        let opened = match &*self.from {
-            [only] => SavedStream::open(only, interrupt),
-            several => SavedStream::joined(several, interrupt),
-        };
-        opened.map_err(|error| {
-            if interrupt.is_set() { with_code(130, anyhow!("stopped before the first frame")) } else { error.into() }
-        })
-    }
+fn open_streams(streams: &[PathBuf], interrupt: &Interrupt) -> Result<SavedStream> {
+    let opened = match streams {
+        [only] => SavedStream::open(only, interrupt),
+        several => SavedStream::joined(several, interrupt),
+    };
+    opened.map_err(|error| {
+        if interrupt.is_set() { with_code(130, anyhow!("stopped before the first frame")) } else { error.into() }
+    })
 }
 
 /// Reports files that were not saved; `run` is `None` if the run failed.
@@ -160,7 +144,7 @@ impl Continuation {
     }
 
     /// Whether the run only ends the flows of earlier ones.
-    fn has_no_traffic(&self, input: &TrafficInput) -> bool {
+    pub(super) fn has_no_traffic(&self, input: &TrafficInput) -> bool {
         self.finish && input.captures().is_empty()
     }
 

@@ -10,15 +10,13 @@ use crate::evaluation::Evaluation;
 use crate::judged_run::JudgedRun;
 use crate::statistics::Confidence;
 use crate::statistics::bootstrap::BlockBootstrap;
-use calculation::{BootstrapFigures, Calculation};
+use calculation::{BootstrapFigures, CONFIDENCE, Calculation};
 use figure::RunOutcomes;
 pub use figure::{FIGURES, Figure, FigureDifference, FigureValue, Unit};
 
 const SCHEMA: u32 = 1;
 
 const DAY_NS: f64 = 86_400e9;
-
-const CONFIDENCE: Confidence = Confidence::USUAL;
 
 /// How many samples the bootstrap draws, from the seed.
 const SAMPLES: u32 = 2000;
@@ -80,7 +78,7 @@ impl Comparison {
         let outcomes: Vec<RunOutcomes<'_>> =
             runs.iter().map(|one| RunOutcomes::new(&one.run, one.evaluation.as_ref())).collect();
         let bootstrap = BootstrapFigures::draw(&outcomes, &order, blocks, SAMPLES);
-        let calculation = Calculation { runs: &outcomes, bootstrap: &bootstrap, days, confidence: CONFIDENCE };
+        let calculation = Calculation { runs: &outcomes, bootstrap: &bootstrap, days };
         let figures: Vec<_> =
             outcomes.iter().zip(0..).map(|(run, at)| (run.matches, calculation.figures(at))).collect();
         let pipelines = runs.into_iter().zip(figures).map(|(run, (matches, figures))| PipelineFigures {

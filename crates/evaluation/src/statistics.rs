@@ -69,7 +69,9 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
 }
 
-/// The probability that a fair coin falls at least as unevenly as `one` to `other`: the exact two-sided sign test.
+/// The probability that a fair coin falls at least as unevenly as `one` to `other`: the exact two-sided sign test. So
+/// improbable are counts at least as different as these if their means are equal, given their sum (Przyborowski and
+/// Wilenski, Biometrika 31 (1940) 313).
 pub fn sign_test(one: u64, other: u64) -> f64 {
     let (fewer, all) = (one.min(other), one.saturating_add(other));
     Binomial::new(0.5, all).map_or(1.0, |coin| (2.0 * coin.cdf(fewer)).min(1.0))

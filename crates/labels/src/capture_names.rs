@@ -24,8 +24,11 @@ pub struct NameRule(Option<Regex>);
 impl std::str::FromStr for NameRule {
     type Err = String;
 
-    /// A regular expression with a group `action`, and perhaps one `count`; it is searched for in the path.
+    /// A regular expression with a group `action`, and perhaps one `count`, which is searched for in the path; or nothing.
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
         let pattern = Regex::new(text).map_err(|error| error.to_string())?;
         if pattern.capture_names().flatten().all(|name| name != "action") {
             return Err("it needs a group that is named: (?<action>…)".to_owned());

@@ -17,13 +17,6 @@ use crate::command::failure::with_code;
 use crate::command::learning_options::PaddingOption;
 use crate::command::values::share;
 
-#[derive(Debug)]
-pub(crate) struct JudgedHome<'a> {
-    pub(crate) traffic: &'a HomeTraffic,
-    /// How probable commands are taken to be.
-    pub(crate) prior: &'a str,
-}
-
 /// A figure: its name, that in a table of several countermeasures (none: it is not in there), and its value.
 type Row = (&'static str, &'static str, fn(&CountermeasureEffect) -> Value);
 
@@ -74,8 +67,8 @@ pub(super) struct CountermeasureReport<'a> {
 }
 
 impl<'a> CountermeasureReport<'a> {
-    pub(super) fn new(home: &JudgedHome<'a>, named: &'a Countermeasures) -> Result<Self> {
-        let (before, after) = (home.traffic.effect(&Countermeasures::NONE)?, home.traffic.effect(named)?);
+    pub(super) fn new(home: &HomeTraffic, prior: &'a str, named: &'a Countermeasures) -> Result<Self> {
+        let (before, after) = (home.effect(&Countermeasures::NONE)?, home.effect(named)?);
         let command = &after.by_size.command;
         let sentence = format!(
             "With {named}, an observer who sees only sizes names the exact command of a message in {} of cases (without: {}; \
@@ -88,10 +81,10 @@ impl<'a> CountermeasureReport<'a> {
         Ok(Self {
             schema: 1,
             sentence,
-            prior: home.prior,
+            prior,
             countermeasures: named.to_string(),
             commands_per_day: COMMANDS_PER_DAY,
-            command_bytes: home.traffic.command_bytes(),
+            command_bytes: home.command_bytes(),
             before,
             after,
             named,
@@ -172,17 +165,17 @@ struct Compared {
 }
 
 impl<'a> Comparison<'a> {
-    pub(crate) fn new(home: &JudgedHome<'a>, policy: &PaddingPolicy) -> Self {
+    pub(crate) fn new(home: &HomeTraffic, prior: &'a str, policy: &PaddingPolicy) -> Self {
         let is_padded = *policy != PaddingPolicy::None;
         let mut countermeasures: Vec<Compared> =
             is_padded.then(|| Compared::new(home, &Countermeasures::NONE)).into_iter().collect();
         countermeasures.extend(compared(policy).iter().map(|named| Compared::new(home, named)));
         Self {
             schema: 1,
-            prior: home.prior,
+            prior,
             policy: policy.to_string(),
             commands_per_day: COMMANDS_PER_DAY,
-            command_bytes: home.traffic.command_bytes(),
+            command_bytes: home.command_bytes(),
             countermeasures,
         }
     }
@@ -230,8 +223,8 @@ impl<'a> Comparison<'a> {
 }
 
 impl Compared {
-    fn new(home: &JudgedHome<'_>, named: &Countermeasures) -> Self {
-        let (effect, fault) = match home.traffic.effect(named) {
+    fn new(home: &HomeTraffic, named: &Countermeasures) -> Self {
+        let (effect, fault) = match home.effect(named) {
             Ok(effect) => (Some(effect), None),
             Err(fault) => (None, Some(fault.to_string())),
         };

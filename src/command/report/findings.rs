@@ -24,7 +24,7 @@ use crate::command::failure::{damaged, sentence};
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::measure::{CORRECTOR, Measured, named};
-use crate::command::pad::countermeasures::{Comparison, JudgedHome};
+use crate::command::pad::countermeasures::Comparison;
 use crate::command::pad::judged::{Curve, NamedWithReplies};
 use crate::command::pad::{COMMANDS_PER_DAY, check_sizes};
 
@@ -181,8 +181,7 @@ impl ModelFindings {
             let text = "Padding makes sizes say less. Where it is drawn at random for each message, the figure holds for one \
                         message: unless it is keyed, it averages out over several.";
             sections.push(Section::new("padding", vec![text.to_owned()], vec![curve.figure()]));
-            let judged = JudgedHome { traffic: &traffic, prior: &prior };
-            let compared = Comparison::new(&judged, &PaddingPolicy::None);
+            let compared = Comparison::new(&traffic, &prior, &PaddingPolicy::None);
             let text = [compared.explained()].into_iter().chain(compared.faults()).collect();
             sections.push(Section::new("countermeasures", text, compared.figures().into()));
             fix((&home, &traffic), &audit, audited)?

@@ -6,7 +6,10 @@ use super::figure::{
 use crate::calibration::{BINS, Calibration};
 use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval, interval_of_absolute_sum};
 use crate::statistics::share::{PairedJudgements, wilson};
-use crate::statistics::{Confidence, Interval, poisson};
+use crate::statistics::{Confidence, Interval, poisson, sign_test};
+
+/// That of all intervals.
+pub(super) const CONFIDENCE: Confidence = Confidence::USUAL;
 
 /// The figures of each pipeline in every sample of the bootstrap.
 pub(super) struct BootstrapFigures {
@@ -64,7 +67,6 @@ pub(super) struct Calculation<'a> {
     pub(super) runs: &'a [RunOutcomes<'a>],
     pub(super) bootstrap: &'a BootstrapFigures,
     pub(super) days: f64,
-    pub(super) confidence: Confidence,
 }
 
 impl Calculation<'_> {
@@ -90,28 +92,23 @@ impl Calculation<'_> {
         match figure.kind {
             FigureKind::Share(holds, requirement) => {
                 let value = requirement.is_met(run).then(|| share(&run.outcomes, holds))??;
-                let interval = wilson(count(&run.outcomes, holds), run.outcomes.len() as u64, self.confidence);
+                let interval = wilson(count(&run.outcomes, holds), run.outcomes.len() as u64, CONFIDENCE);
                 Some((value, Some(interval)))
             }
             FigureKind::Summary(_) => {
                 let value = sampled(figure, run, &run.outcomes)?;
                 let sampled = self.bootstrap.of(at, index).iter().copied().flatten().collect();
-                Some((value, interval(value, sampled, IntervalMethod::Percentile, self.confidence)))
+                Some((value, interval(value, sampled, IntervalMethod::Percentile, CONFIDENCE)))
             }
             FigureKind::CalibrationError => {
                 let value = sampled(figure, run, &run.outcomes)?;
                 let deviations = Calibration::over(judged(&run.outcomes)).deviations();
                 let samples = self.bootstrap.deviations.get(at).map_or(&[][..], Vec::as_slice);
-                Some((value, interval_of_absolute_sum(&deviations, samples, self.confidence)))
+                Some((value, interval_of_absolute_sum(&deviations, samples, CONFIDENCE)))
             }
-            FigureKind::SpuriousCount => Some(self.spurious(run, 1.0)),
-            FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious(run, 1.0 / self.days)),
+            FigureKind::SpuriousCount => Some(spurious(run, 1.0)),
+            FigureKind::SpuriousRate => (self.days > 0.0).then(|| spurious(run, 1.0 / self.days)),
         }
-    }
-
-    fn spurious(&self, run: &RunOutcomes<'_>, factor: f64) -> (f64, Option<Interval>) {
-        let interval = poisson::interval(run.matches.spurious, self.confidence).scaled(factor);
-        (run.matches.spurious as f64 * factor, Some(interval))
     }
 
     fn difference(
@@ -125,14 +122,14 @@ impl Calculation<'_> {
             FigureKind::Share(holds, requirement) => {
                 let pairs = runs.iter().all(|run| requirement.is_met(run)).then(|| pairs(runs, holds))?;
                 let bootstrap = self.bootstrap_interval(index, at, pairs.difference(), IntervalMethod::Percentile);
-                let paired = pairs.interval(self.confidence);
+                let paired = pairs.interval(CONFIDENCE);
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
                 Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
             }
             FigureKind::Summary(_) => self.summary_difference(figure, index, at, runs, IntervalMethod::Percentile),
             FigureKind::CalibrationError => self.summary_difference(figure, index, at, runs, IntervalMethod::Mirrored),
-            FigureKind::SpuriousCount => Some(self.spurious_difference(runs, 1.0)),
-            FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious_difference(runs, 1.0 / self.days)),
+            FigureKind::SpuriousCount => Some(spurious_difference(runs, 1.0)),
+            FigureKind::SpuriousRate => (self.days > 0.0).then(|| spurious_difference(runs, 1.0 / self.days)),
         }
     }
 
@@ -153,14 +150,19 @@ impl Calculation<'_> {
     fn bootstrap_interval(&self, index: usize, at: usize, difference: f64, method: IntervalMethod) -> Option<Interval> {
         let both = self.bootstrap.of(0, index).iter().zip(self.bootstrap.of(at, index));
         let sampled = both.filter_map(|(first, own)| Some((*own)? - (*first)?)).collect();
-        interval(difference, sampled, method, self.confidence)
+        interval(difference, sampled, method, CONFIDENCE)
     }
+}
 
-    fn spurious_difference(&self, runs: [&RunOutcomes<'_>; 2], factor: f64) -> FigureDifference {
-        let [first, own] = runs.map(|run| run.matches.spurious);
-        let interval = poisson::difference(first, own, self.confidence).scaled(factor);
-        FigureDifference::new((own as f64 - first as f64) * factor, Some(interval), Some(poisson::p_value(first, own)))
-    }
+fn spurious(run: &RunOutcomes<'_>, factor: f64) -> (f64, Option<Interval>) {
+    let interval = poisson::interval(run.matches.spurious, CONFIDENCE).scaled(factor);
+    (run.matches.spurious as f64 * factor, Some(interval))
+}
+
+fn spurious_difference(runs: [&RunOutcomes<'_>; 2], factor: f64) -> FigureDifference {
+    let [first, own] = runs.map(|run| run.matches.spurious);
+    let interval = poisson::difference(first, own, CONFIDENCE).scaled(factor);
+    FigureDifference::new((own as f64 - first as f64) * factor, Some(interval), Some(sign_test(first, own)))
 }
 
 fn pairs([first, own]: [&RunOutcomes<'_>; 2], holds: fn(&CommandOutcome<'_>) -> bool) -> PairedJudgements {

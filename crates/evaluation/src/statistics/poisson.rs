@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Gamma};
 
-use super::{Confidence, Interval, sign_test};
+use super::{Confidence, Interval};
 
 /// The exact interval of the mean, given one draw `count` (Garwood, Biometrika 28 (1936) 437).
 pub fn interval(count: u64, confidence: Confidence) -> Interval {
@@ -26,15 +26,10 @@ pub fn difference(first: u64, second: u64, confidence: Confidence) -> Interval {
     }
 }
 
-/// The probability of counts at least as different as these if their means were equal: exact, given their sum
-/// (Przyborowski and Wilenski, Biometrika 31 (1940) 313).
-pub fn p_value(first: u64, second: u64) -> f64 {
-    sign_test(first, second)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::sign_test;
     use crate::statistics::tests::{assert_near, confidence};
 
     /// Garwood's table, to its three digits.
@@ -59,7 +54,7 @@ mod tests {
             assert_near(found.low, -reversed.high, 1e-9);
             assert!(found.low < found.high);
         }
-        assert!(difference(3, 40, confidence(0.95)).excludes_zero() && p_value(3, 40) < 1e-6);
-        assert!(!difference(100, 90, confidence(0.95)).excludes_zero() && p_value(100, 90) > 0.4);
+        assert!(difference(3, 40, confidence(0.95)).excludes_zero() && sign_test(3, 40) < 1e-6);
+        assert!(!difference(100, 90, confidence(0.95)).excludes_zero() && sign_test(100, 90) > 0.4);
     }
 }
