@@ -32,6 +32,7 @@ use results::stopped;
 
 /// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
@@ -77,15 +78,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// The model of the gateway, from `sizeleak learn`
-    ///
-    /// Can be repeated, for several services or gateways.
+    /// The model of the gateway, made by `sizeleak learn`; can be repeated, for several services or gateways
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
-    /// How many capture points are processed at once
-    ///
-    /// Results do not depend on it.
+    /// How many capture points are processed at once; results do not depend on it
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
 
@@ -93,8 +90,29 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
+    /// Take each folder named as one capture point. With all folders below it, such as one for each day: connections go
+    /// on from folder to folder.
+    #[arg(long, help_heading = INPUT)]
+    one_point: bool,
+
+    /// Stay, and process new captures as they arrive
+    ///
+    /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;
+    /// then the exit code is 1 if files are damaged, else 130.
+    #[arg(long, conflicts_with = "dry_run", help_heading = INPUT)]
+    watch: bool,
+
+    /// How often `--watch` looks for new files
+    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "10s", requires = "watch", help_heading = INPUT)]
+    every: Duration,
+
+    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]. They may
+    /// still be growing. `status` lists them.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = INPUT)]
+    settle: Option<Duration>,
+
     #[command(flatten)]
-    choice: CaptureChoice,
+    range: TimeRangeOption,
 
     /// Wait if another call is writing to OUT. By default the call ends with an error, so that calls of a timer do not
     /// pile up.
@@ -140,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
         print_document(&plan_table(&run.plan()?))?;
         return Ok(());
     }
-    if arguments.choice.watch {
+    if arguments.watch {
         return arguments.watch(&run, &session.screen);
     }
     let results = arguments.attempt(&run.interrupt, || {
@@ -175,10 +193,10 @@ impl Arguments {
         Ok(ArchiveRun {
             format: if self.format == OutputFormat::Ndjson { PartFormat::Ndjson } else { PartFormat::Parquet },
             jobs: self.jobs.get(),
-            points_of: if self.choice.one_point { PointsOf::Operands } else { PointsOf::Folders },
+            points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },
-            settle: self.choice.settle.unwrap_or(if self.choice.watch { WATCHED_SETTLE } else { Duration::ZERO }),
-            range: self.choice.range.range()?,
+            settle: self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO }),
+            range: self.range.range()?,
             interrupt: Interrupt::on_signals()?,
             ..ArchiveRun::new(self.captures.clone(), pipeline.without_saves(), out)
         })
@@ -195,33 +213,6 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 /// How long files have been left alone before `--watch` reads them.
 const WATCHED_SETTLE: Duration = Duration::from_secs(30);
-
-#[derive(Debug, Clone, Args)]
-struct CaptureChoice {
-    /// Take each folder named as one capture point. With all folders below it, such as one for each day: connections go
-    /// on from folder to folder.
-    #[arg(long, help_heading = INPUT)]
-    one_point: bool,
-
-    /// Stay, and process new captures as they arrive
-    ///
-    /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;
-    /// then the exit code is 1 if files are damaged, else 130.
-    #[arg(long, conflicts_with = "dry_run", help_heading = INPUT)]
-    watch: bool,
-
-    /// How often `--watch` looks for new files
-    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "10s", requires = "watch", help_heading = INPUT)]
-    every: Duration,
-
-    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]. They may
-    /// still be growing. `status` lists them.
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = INPUT)]
-    settle: Option<Duration>,
-
-    #[command(flatten)]
-    range: TimeRangeOption,
-}
 
 fn plan_table(plan: &ArchivePlan) -> Document {
     let rows = plan.points.iter().map(|point| {
@@ -273,7 +264,7 @@ impl Arguments {
     }
 
     fn watch(&self, run: &ArchiveRun, screen: &Screen) -> Result<()> {
-        let every = self.choice.every;
+        let every = self.every;
         let mut watch = self.attempt(&run.interrupt, || ArchiveWatch::begin(run))?;
         // One look, and what it leads to; `None` if nothing has changed.
         let mut look = || -> Result<Option<RoundResults>, ArchiveError> {

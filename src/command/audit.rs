@@ -40,8 +40,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     observer: ObserverOption,
 
-    #[command(flatten)]
-    background: BackgroundOptions,
+    /// So many other flows send through the tunnel, each like one of this capture or folder of captures. As in
+    /// 5:home.pcap. Flows of the model's services are left out.
+    #[arg(long, value_name = "FLOWS:CAPTURE", requires = "tunnel", value_parser = background)]
+    background: Option<(u32, PathBuf)>,
 
     #[command(flatten)]
     output: ReportOutput,
@@ -59,14 +61,14 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
-    let Arguments { audited, observer, background, output } = arguments;
+    let Arguments { audited, observer, output, .. } = arguments;
     let form = output.form("sizeleak audit")?;
-    if background.background.is_some() {
-        session.check(&background.pipeline()?)?;
+    if arguments.background.is_some() {
+        session.check(&arguments.background_pipeline()?)?;
     }
     let model = audited.fit_model()?;
     if let Some(tunnel) = observer.tunnel(&model) {
-        let read = background.read(&tunnel, &model.scope)?;
+        let read = arguments.read_background(&tunnel, &model.scope)?;
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|(background, _)| background))?;
         form.write(&report, None, || report.document())?;
         return check_damage(read.and_then(|(_, damage)| damage).as_ref(), COVERED);
@@ -85,14 +87,6 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
 
 const COVERED: &str = "the background is that from before the damage";
 
-#[derive(Debug, Args)]
-struct BackgroundOptions {
-    /// So many other flows send through the tunnel, each like one of this capture or folder of captures. As in
-    /// 5:home.pcap. Flows of the model's services are left out.
-    #[arg(long, value_name = "FLOWS:CAPTURE", requires = "tunnel", value_parser = background)]
-    background: Option<(u32, PathBuf)>,
-}
-
 fn background(text: &str) -> Result<(u32, PathBuf), String> {
     let parsed = text.split_once(':').and_then(|(flows, capture)| Some((flows.parse().ok()?, capture.into())));
     parsed
@@ -100,8 +94,8 @@ fn background(text: &str) -> Result<(u32, PathBuf), String> {
         .ok_or_else(|| "write it like 5:home.pcap, with at most 64 flows".to_owned())
 }
 
-impl BackgroundOptions {
-    fn pipeline(&self) -> Result<Pipeline> {
+impl Arguments {
+    fn background_pipeline(&self) -> Result<Pipeline> {
         let run = SurveyRun {
             captures: self.background.iter().map(|(_, capture)| capture.clone()).collect(),
             recursive: true,
@@ -111,10 +105,10 @@ impl BackgroundOptions {
     }
 
     /// The flows that are asked for, through a tunnel of a gateway that `scope` names, and the damage of their capture.
-    fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<(Background, Option<RunError>)>> {
+    fn read_background(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<(Background, Option<RunError>)>> {
         let Some((flows, capture)) = &self.background else { return Ok(None) };
         let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
-        let (pipeline, mut fault) = (self.pipeline()?, None);
+        let (pipeline, mut fault) = (self.background_pipeline()?, None);
         let mut add = |frame: Frame| {
             if fault.is_none() {
                 fault = reader.add(&frame).err();

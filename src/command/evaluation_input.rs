@@ -23,9 +23,7 @@ pub(super) const COVERED: &str = "the figures cover everything before the damage
 
 #[derive(Debug, Args)]
 pub(super) struct EvaluationInput {
-    /// The model, made by `sizeleak learn` [default: that of the pipeline file]
-    ///
-    /// Can be repeated, for several services or gateways.
+    /// The model, made by `sizeleak learn`; can be repeated, for several services [default: that of the pipeline file]
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 

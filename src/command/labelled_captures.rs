@@ -24,7 +24,7 @@ use super::document::quoted;
 use super::failure::{parsed, usage};
 use super::help::INPUT;
 use super::time_range::TimeRangeOption;
-use super::traffic_input::{SingleCaptures, StageOptionArguments, TrafficInput, find_gateway};
+use super::traffic_input::{StageOptionArguments, TrafficInput, find_gateway};
 
 #[derive(Debug, Args)]
 pub(super) struct LabelledCaptures {
@@ -72,7 +72,7 @@ impl LabelledCaptures {
     pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
-            files = TrafficInput::single_captures(pipeline).captures;
+            files = TrafficInput::single_captures(pipeline).0;
         }
         Ok(digest_captures(&files)?)
     }
@@ -106,7 +106,7 @@ impl LabelledCaptures {
         if let Some(path) = &self.labels {
             let labels = match reading {
                 Some(reading) => {
-                    let captures = TrafficInput::single_captures(pipeline).captures;
+                    let (captures, _) = TrafficInput::single_captures(pipeline);
                     LabelFile::read(path, &reading.times(&captures)?)?
                 }
                 None => plain_labels(path)?,
@@ -138,7 +138,7 @@ impl LabelledCaptures {
         if !streams.is_empty() {
             return self.input_from(InputSource::Streams(streams));
         }
-        let SingleCaptures { captures, skipped } = TrafficInput::single_captures(pipeline);
+        let (captures, skipped) = TrafficInput::single_captures(pipeline);
         if skipped > 0 {
             say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
         }

@@ -32,22 +32,16 @@ pub(super) enum Content {
     /// Answers as Parquet, or in lines of JSON.
     Answers,
     Pipeline,
-    /// What is named with an option, and is neither packets nor frames.
-    ValueOf(NamedFile),
+    /// What is named with an option, and is neither packets nor frames: what it is, and the option.
+    ValueOf(&'static str, &'static str),
     /// It is no file, but `standard` or options of stages: how `sizeleak evaluate` names pipelines.
     Settings,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NamedFile {
-    what: &'static str,
-    option: &'static str,
-}
-
-const PROFILE: NamedFile = NamedFile { what: "a profile", option: "--profile" };
-const MODEL: NamedFile = NamedFile { what: "a model", option: "--model" };
-const INVENTORY: NamedFile = NamedFile { what: "an inventory", option: "--inventory" };
-const LABELS: NamedFile = NamedFile { what: "a file of labels", option: "--labels" };
+const PROFILE: Content = Content::ValueOf("a profile", "--profile");
+const MODEL: Content = Content::ValueOf("a model", "--model");
+const INVENTORY: Content = Content::ValueOf("an inventory", "--inventory");
+const LABELS: Content = Content::ValueOf("a file of labels", "--labels");
 
 impl Operand {
     pub(super) fn of(path: PathBuf) -> Self {
@@ -65,11 +59,11 @@ impl Operand {
     }
 
     pub(super) fn is_profile(&self) -> bool {
-        self.content == Content::ValueOf(PROFILE)
+        self.content == PROFILE
     }
 
     pub(super) fn check_place(&self) -> Result<()> {
-        let Content::ValueOf(NamedFile { what, option }) = self.content else { return Ok(()) };
+        let Content::ValueOf(what, option) = self.content else { return Ok(()) };
         let file = self.path.display();
         Err(usage!("{file} is {what}, not a capture: name it with `{option} {file}`"))
     }
@@ -113,18 +107,18 @@ fn begins_as_frames(head: &[u8]) -> bool {
 fn content_of_text(text: &str) -> Option<Content> {
     let header = text.lines().next().and_then(|line| line.split_once(',')).map_or("", |(first, _)| first.trim());
     if header.eq_ignore_ascii_case("time") {
-        return Some(Content::ValueOf(LABELS));
+        return Some(LABELS);
     }
     text.lines().find_map(|line| {
         let is = |starts: &[&str]| starts.iter().any(|start| line.trim_start().starts_with(start));
         if is(&["[[stage]]", "[pipeline]"]) {
             Some(Content::Pipeline)
         } else if is(&["[[action]]", "[[model]]", "overhead ="]) {
-            Some(Content::ValueOf(MODEL))
+            Some(MODEL)
         } else if is(&["[[device]]"]) {
-            Some(Content::ValueOf(INVENTORY))
+            Some(INVENTORY)
         } else if is(&["time-zone", "[[home]]"]) {
-            Some(Content::ValueOf(PROFILE))
+            Some(PROFILE)
         } else {
             None
         }
@@ -151,9 +145,9 @@ mod tests {
             ("long", b"\x81\xd9\x05hello\x80".to_vec(), Content::Stream),
             ("named", b"# mine\n\n[pipeline]\nmode = \"threads\"\n".to_vec(), Content::Pipeline),
             ("wrong.toml", b"stage = 7".to_vec(), Content::Pipeline),
-            ("model.toml", b"schema = 2\noverhead = 67\n".to_vec(), Content::ValueOf(MODEL)),
-            ("devices.toml", b"[[device]]\nname = \"plug\"\n".to_vec(), Content::ValueOf(INVENTORY)),
-            ("labels.csv", b"time,on,off\n1,1,0\n".to_vec(), Content::ValueOf(LABELS)),
+            ("model.toml", b"schema = 2\noverhead = 67\n".to_vec(), MODEL),
+            ("devices.toml", b"[[device]]\nname = \"plug\"\n".to_vec(), INVENTORY),
+            ("labels.csv", b"time,on,off\n1,1,0\n".to_vec(), LABELS),
             ("notes.txt", b"bought on Monday\n".to_vec(), Content::Capture),
             ("empty", Vec::new(), Content::Capture),
             ("broken.zst", b"\x28\xb5\x2f\xfdnothing".to_vec(), Content::Capture),

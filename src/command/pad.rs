@@ -92,7 +92,7 @@ impl Arguments {
             };
         }
         #[cfg(feature = "simulator")]
-        if self.guard.is_asked_for() {
+        if self.guard.detect.is_some() {
             refuse_tunnel(tunnel.as_ref(), "the finds of the home's own detector (`--detect`)")?;
         }
         let home = PaddedHome::new(&space, &model, self.knowledge(), COMMANDS_PER_DAY)?;

@@ -68,12 +68,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     section: Option<usize>,
 
-    #[command(flatten)]
-    picture: PictureOptions,
-}
-
-#[derive(Debug, Args)]
-struct PictureOptions {
     /// The title; '' for none [default: what is drawn]
     #[arg(long, value_name = "TEXT", help_heading = OUTPUT)]
     title: Option<String>,
@@ -103,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let times = arguments.clock.times()?;
     let timeline = arguments.timeline.timeline(&times)?;
     let form = PictureForm::of(arguments.output.path())?;
-    let labels = arguments.timeline.labels()?;
+    let (labels, model) = (arguments.timeline.labels()?, arguments.timeline.model()?);
     let (content, name) = Content::of(arguments.file.as_deref())?;
     let drawing = Drawing { arguments, form, name: &name };
     let kind = arguments.kind.unwrap_or_else(|| content.kind());
@@ -114,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
-            return drawing.timeline(answers, timeline, &times, labels);
+            return drawing.timeline(answers, timeline, &times, labels, model.as_ref());
         }
         (PictureKind::Latency, Content::Answers(answers)) => {
             let stages = latencies_of(answers, &name)?;
@@ -145,7 +139,7 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<()> {
-        let PictureOptions { title, size, font_size } = &self.arguments.picture;
+        let Arguments { title, size, font_size, .. } = self.arguments;
         let (width, height) = size.map_or((None, None), |(width, height)| (Some(width), height));
         let size = PictureSize { width, height, font: *font_size };
         let svg = draw(size, title.as_deref()).map_err(|error| with_code(2, error))?;
@@ -159,9 +153,13 @@ impl Drawing<'_> {
         mut timeline: Timeline,
         times: &TimeFormat,
         labels: Option<LabelFile>,
+        model: Option<&ModelSet>,
     ) -> Result<()> {
         let read = answers.read(self.name, &mut timeline);
         timeline::report_omissions(&timeline)?;
+        if let Some(model) = model {
+            timeline::add_sections(&mut timeline, model);
+        }
         if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {
             timeline::add_truth(&mut timeline, &labels)?;
         }
@@ -179,7 +177,6 @@ impl Drawing<'_> {
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
     }
 
-    /// Draws what a report holds for this kind of figure.
     fn figure<F: DeserializeOwned>(
         &self,
         kind: PictureKind,
@@ -224,7 +221,6 @@ fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
     Ok(latencies)
 }
 
-/// The times of a histogram; `None` if it is empty or cannot be read.
 fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
     let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty())?;
     let at = |quantile| latency.histogram().value_at_quantile(quantile);

@@ -13,7 +13,6 @@ use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::headings::MESSAGES;
 use sizeleak_platform::telemetry::log::{Drawing, Screen, is_for_people};
 
-/// How often the bar is redrawn.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 const KNOWN_TOTAL: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
@@ -47,7 +46,6 @@ enum ProgressMode {
 }
 
 impl ProgressFlags {
-    /// Starts to draw a bar if the flags ask for it; rows go to `output`.
     pub(super) fn begin(&self, progress: &Progress, screen: &Screen, output: &File) -> Option<Bar> {
         let is_mixed_with_rows = match self.progress {
             ProgressMode::Auto => is_terminal_or_pipe(output),
@@ -74,12 +72,10 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// Starts to draw one if people see it.
     pub(super) fn of_people(progress: &Progress, screen: &Screen) -> Option<Self> {
         (is_for_people() && io::stderr().is_terminal()).then(|| Self::begin(progress.clone(), screen.clone()))?
     }
 
-    /// `None` if no thread can be started.
     fn begin(progress: Progress, screen: Screen) -> Option<Self> {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let (alive, ended) = bounded(0);

@@ -7,22 +7,26 @@ mod tap;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use clap::builder::TypedValueParser;
 use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
 use sizeleak_platform::telemetry::log::{say, show};
-use sizeleak_recording::{Decision, Experiment, Journal};
+use sizeleak_recording::{Decision, Experiment, Journal, MAX_COMMANDS};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use self::options::{CaptureOptions, CommandOptions, EndOptions};
+use self::options::{CaptureOptions, CommandOptions};
 use self::session::{JOURNAL, Session, in_words};
 use super::failure::usage;
 use super::help::{INPUT, OUTPUT};
+use super::values::duration;
 
-/// How many commands of a plan are printed.
 const SHOWN: usize = 60;
+
+const END: &str = "End";
 
 /// Command a home, capture it and learn its sizes, without a person
 #[derive(Debug, Args)]
@@ -50,8 +54,14 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     capture: CaptureOptions,
 
-    #[command(flatten)]
-    end: EndOptions,
+    /// Stop after N commands
+    #[arg(long, value_name = "N", default_value_t = MAX_COMMANDS, help_heading = END,
+        value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
+    max_commands: usize,
+
+    /// Stop after this time
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = END)]
+    max_time: Option<Duration>,
 
     /// The seed of all choices
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -71,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let text = read_text(&arguments.inventory, MAX_WRITTEN_BYTES).with_context(|| named(&arguments.inventory))?;
     let inventory = Inventory::from_toml(&text).with_context(|| named(&arguments.inventory))?;
     let commanded = arguments.command.commanded(&inventory)?;
-    let experiment = Experiment::new(commanded, arguments.end.max_commands, arguments.seed);
+    let experiment = Experiment::new(commanded, arguments.max_commands, arguments.seed);
     let mut experiment = experiment.with_context(|| named(&arguments.inventory))?;
     if let Some(plan) = &arguments.command.plan {
         let asked = options::planned(plan, experiment.actions())?;

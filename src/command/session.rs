@@ -48,9 +48,6 @@ pub(crate) struct Session {
 
 impl Session {
     /// Of a subcommand and its options.
-    ///
-    /// # Errors
-    /// If an output is a file that is read, or another output.
     pub(super) fn of(name: &str, options: &ArgMatches, screen: Screen) -> Result<Self> {
         let mut files = RunFiles::new();
         let paths = |id: &str| -> Vec<PathBuf> {

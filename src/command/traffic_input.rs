@@ -26,13 +26,6 @@ pub(super) struct TrafficInput {
     pub(super) operands: Vec<Operand>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct SingleCaptures {
-    pub(super) captures: Vec<PathBuf>,
-    /// How many files of the folders are no captures, or cannot be read.
-    pub(super) skipped: usize,
-}
-
 /// Whether the program may have been meant to read stdin: it is a pipe or a file, no terminal, device, nor closed.
 fn is_stdin_piped() -> bool {
     let metadata = stdin().and_then(|stdin: File| stdin.metadata());
@@ -45,20 +38,21 @@ impl TrafficInput {
         self.holding(Content::Capture).map(Path::to_owned).collect()
     }
 
-    /// The captures that a pipeline reads, with those below the folders in place of these.
-    pub(super) fn single_captures(pipeline: &Pipeline) -> SingleCaptures {
-        let mut single = SingleCaptures::default();
+    /// The captures that a pipeline reads, with those below the folders in place of these, and how many files there are no
+    /// captures, or cannot be read.
+    pub(super) fn single_captures(pipeline: &Pipeline) -> (Vec<PathBuf>, usize) {
+        let (mut single, mut skipped) = (Vec::new(), 0);
         for capture in pipeline.captures() {
             if capture.is_dir() {
                 let content = content_below(&capture);
                 let (captures, others): (Vec<_>, Vec<_>) = content.files.into_iter().partition(|file| is_capture(file));
-                single.captures.extend(captures);
-                single.skipped += others.len() + content.special.len() + content.unreadable.len();
+                single.extend(captures);
+                skipped += others.len() + content.special.len() + content.unreadable.len();
             } else {
-                single.captures.push(capture);
+                single.push(capture);
             }
         }
-        single
+        (single, skipped)
     }
 
     pub(super) fn streams(&self) -> Vec<PathBuf> {

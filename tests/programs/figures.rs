@@ -253,3 +253,35 @@ fn an_input_that_does_not_hold_a_figure_names_the_command_that_writes_it() {
         assert!(stderr(&refused).contains(words), "{arguments}: {}", stderr(&refused));
     }
 }
+
+#[test]
+fn flows_of_a_section_of_the_model_share_their_lanes() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = fs::read_to_string("examples/home/model.toml").unwrap();
+    let (before, scope) = model.split_once("[scope]\n").unwrap();
+    let after = scope.lines().skip_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let services = "services = [\"203.0.113.1:443\", \"203.0.113.2:8883\"]";
+    let model = write(folder.path(), "model.toml", format!("{before}[scope]\n{services}\n{after}"));
+    let answer = |flow: u64, service: &str| {
+        format!(
+            "{{\"identification\":{{\"time_ns\":{flow},\"end_ns\":{flow},\"flow\":{flow},\"gateway\":\"192.0.2.9\",\
+             \"service\":\"{service}\",\"size\":99,\"plaintext\":null,\"records\":1,\"replies\":1,\"reply_bytes\":9,\
+             \"candidates\":[],\"candidate_count\":0,\"listed\":0,\"min_actions\":null,\"max_actions\":null}}}}\n"
+        )
+    };
+    let input = answer(1, "203.0.113.1:443") + &answer(2, "203.0.113.2:8883") + &answer(3, "203.0.113.3:99");
+    let groups = texts(&picture("", input.clone()), "group");
+    let ends =
+        ["203.0.113.3:99", "203.0.113.1:443", "203.0.113.2:8883"].map(|service| format!("192.0.2.9 and {service}"));
+    assert_eq!(groups, ends, "without a model, by port");
+    let of_sections = feed(
+        {
+            let mut command = sizeleak("plot --model");
+            command.arg(model);
+            command
+        },
+        input.into(),
+    );
+    let groups = texts(&String::from_utf8(of_sections.stdout).unwrap(), "group");
+    assert_eq!(groups, ["any gateway, 203.0.113.1:443, 203.0.113.2:8883", "192.0.2.9 and 203.0.113.3:99"]);
+}

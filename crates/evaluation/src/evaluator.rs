@@ -160,9 +160,6 @@ struct FoundCommands {
 }
 
 /// Judges the answers of a pipeline with a model that was just learned, on commands of these labels.
-///
-/// # Errors
-/// As [`Evaluator::judge`]; also if the pipeline makes no candidates.
 pub(crate) fn judge_model(
     models: &ModelSet,
     pipeline: &Pipeline,

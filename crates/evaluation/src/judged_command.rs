@@ -33,7 +33,6 @@ impl JudgedCommand {
         Self { judgements: self.judgements.into_iter().map(judged).collect(), ..self }
     }
 
-    /// What distinguishes commands before and after pruning.
     fn identity(&self) -> (i64, u64, u32) {
         (self.time_ns, self.size, self.replies)
     }
@@ -47,7 +46,6 @@ pub(crate) struct LabelIndex<'a> {
 }
 
 impl<'a> LabelIndex<'a> {
-    /// An index of rows given by time and true actions, in the order of the file.
     pub(crate) fn new(
         judge: CandidateJudge<'a>,
         rows: impl Iterator<Item = (i64, &'a [u32])>,

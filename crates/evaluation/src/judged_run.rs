@@ -62,7 +62,6 @@ impl JudgedRun {
         self.labels.unmatched(&self.after.matching, &self.after.times(), self.tolerance)
     }
 
-    /// All labels with the judgements of `commands`.
     pub(crate) fn judged<'b>(&'b self, commands: &'b MatchedCommands) -> Vec<JudgedLabel<'b>> {
         let rows = self.labels.labels().rows.iter().zip(0..);
         rows.map(|(row, at)| JudgedLabel { truth: &row.counts, judgement: commands.judgement(at) }).collect()

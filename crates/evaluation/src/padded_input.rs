@@ -43,9 +43,6 @@ impl PaddedInput {
     /// Pads the commands that a pipeline finds in an input. `models` say what cipher suites add, where it was not seen.
     ///
     /// Random padding is drawn by the time of each command, so that it is drawn anew for each, and always the same.
-    ///
-    /// # Errors
-    /// If the pipeline does not run, or the bytes of plaintext in commands are not known.
     pub(crate) fn new(
         input: &PipelineInput,
         pipeline: &Pipeline,

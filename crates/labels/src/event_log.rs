@@ -50,9 +50,6 @@ pub(crate) struct EventLog {
 
 impl EventLog {
     /// Reads a log in UTF-8.
-    ///
-    /// # Errors
-    /// If it is no table, JSON or lines of JSON.
     pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
         let mut log = Self { objects: Vec::new(), faults: Vec::new() };
         if [&b"name: "[..], b"Result: "].iter().any(|begin| text.starts_with(begin)) {

@@ -236,8 +236,6 @@ struct ReadRows<'a> {
 }
 
 impl<'a> ReadRows<'a> {
-    /// # Errors
-    /// If a fault is none of one line, or more rows than a few cannot be read.
     fn new(
         mut columns: Columns,
         records: &[(u64, StringRecord)],

@@ -99,7 +99,6 @@ fn action_scores(actions: &[ActionScore]) -> Document {
     figure(&Figure::of("actions", columns.map(str::to_owned).to_vec(), actions.iter().map(row).collect()))
 }
 
-/// The most frequent misattributions; the whole matrix is in the JSON.
 fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> Document {
     let name = |at: Option<usize>| {
         at.and_then(|at| actions.get(at)).map_or("nothing".into(), |score| name_cell(&score.action))

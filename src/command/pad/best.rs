@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -103,13 +102,13 @@ fn shown(policy: &PaddingPolicy) -> String {
 #[group(id = "table", requires = "demand")]
 pub(super) struct TableOptions {
     /// Find the best padding table that adds at most so much to commands: 20% of their bytes, or 12B a command
-    #[arg(long, value_name = "SHARE|BYTES", group = "demand")]
-    budget: Option<Budget>,
+    #[arg(long, value_name = "SHARE|BYTES", value_parser = budget, group = "demand")]
+    budget: Option<Amount>,
 
     /// Find the cheapest padding table with which the command is named at most so often: in 8% of cases, or
     /// 5%-of-guessing above guessing
-    #[arg(long, value_name = "SHARE", group = "demand")]
-    target: Option<Target>,
+    #[arg(long, value_name = "SHARE", value_parser = target, group = "demand")]
+    target: Option<Amount>,
 
     /// In each bucket of the table, the most probable command has at most this posterior probability
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -131,8 +130,8 @@ impl TableOptions {
 
     /// What the table is the best for, in bytes and probability, for the commands of a home; `None` if none is asked for.
     pub(super) fn goal(&self, home: &PaddedHome) -> Option<Goal> {
-        let budget = self.budget.map(|budget| Goal::Budget(budget.bytes(home.command_bytes)));
-        budget.or(self.target.map(|target| Goal::Target(target.named(home.unpadded.command.guessing))))
+        let budget = self.budget.map(|budget| Goal::Budget(budget.of(home.command_bytes)));
+        budget.or(self.target.map(|target| Goal::Target(target.of(home.unpadded.command.guessing))))
     }
 
     fn rules(&self) -> TableRules {
@@ -161,60 +160,35 @@ fn language(path: &Path) -> Result<Option<SourceLanguage>> {
     }
 }
 
-/// The most bytes that padding may add to a command, as is expected.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Budget {
-    /// As a share of the command's bytes.
-    Share(f64),
-    /// In bytes.
-    Bytes(f64),
+struct Amount {
+    share: f64,
+    fixed: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Target {
-    Share(f64),
-    /// By this share of guessing more often than by guessing.
-    AboveGuessing(f64),
-}
-
-impl Budget {
-    /// In bytes, for commands of this many bytes.
-    fn bytes(self, command_bytes: f64) -> f64 {
-        match self {
-            Self::Share(share) => share * command_bytes,
-            Self::Bytes(bytes) => bytes,
-        }
+impl Amount {
+    fn of(self, whole: f64) -> f64 {
+        self.share * whole + self.fixed
     }
 }
 
-impl Target {
-    fn named(self, guessing: f64) -> f64 {
-        match self {
-            Self::Share(share) => share,
-            Self::AboveGuessing(share) => guessing * (1.0 + share),
-        }
-    }
+fn percent_of(text: &str) -> Option<f64> {
+    text.strip_suffix('%').and_then(number).map(|percent| percent / 100.0)
 }
 
-impl FromStr for Budget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bytes = || text.strip_suffix('B').and_then(number).map(Self::Bytes);
-        let share = || text.strip_suffix('%').and_then(number).map(|percent| Self::Share(percent / 100.0));
-        share().or_else(bytes).ok_or_else(|| "write it like 20% or 12B".to_owned())
-    }
+/// The bytes that padding may add to a command of so many, as is expected.
+fn budget(text: &str) -> Result<Amount, String> {
+    let bytes = || text.strip_suffix('B').and_then(number).map(|fixed| Amount { share: 0.0, fixed });
+    let share = percent_of(text).map(|share| Amount { share, fixed: 0.0 });
+    share.or_else(bytes).ok_or_else(|| "write it like 20% or 12B".to_owned())
 }
 
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let percent = |text: &str| text.strip_suffix('%').and_then(number).map(|percent| percent / 100.0);
-        let above = || text.strip_suffix("-of-guessing").and_then(percent).map(Self::AboveGuessing);
-        let share = || percent(text).filter(|share| *share <= 1.0).map(Self::Share);
-        above().or_else(share).ok_or_else(|| "write it like 8% or 5%-of-guessing".to_owned())
-    }
+/// How often a command may be named, given how often it is by guessing.
+fn target(text: &str) -> Result<Amount, String> {
+    let above = text.strip_suffix("-of-guessing").and_then(percent_of);
+    let above = above.map(|above| Amount { share: 1.0 + above, fixed: 0.0 });
+    let share = || percent_of(text).filter(|share| *share <= 1.0).map(|fixed| Amount { share: 0.0, fixed });
+    above.or_else(share).ok_or_else(|| "write it like 8% or 5%-of-guessing".to_owned())
 }
 
 #[cfg(test)]
@@ -223,17 +197,12 @@ mod tests {
 
     #[test]
     fn quantities_are_read_with_their_units() {
-        assert_eq!(
-            ["20%", "12B", "0%"].map(str::parse),
-            [Ok(Budget::Share(0.2)), Ok(Budget::Bytes(12.0)), Ok(Budget::Share(0.0))]
-        );
-        assert_eq!("50%".parse(), Ok(Target::Share(0.5)));
-        assert_eq!("50%-of-guessing".parse(), Ok(Target::AboveGuessing(0.5)));
-        assert!((Target::AboveGuessing(0.5).named(0.1) - 0.15).abs() < 1e-12);
+        let of = |amount: Result<Amount, String>, whole: f64| amount.unwrap().of(whole);
+        assert_eq!(["20%", "12B", "0%"].map(|text| of(budget(text), 50.0)), [10.0, 12.0, 0.0]);
+        assert_eq!(["50%", "50%-of-guessing"].map(|text| of(target(text), 0.5)), [0.5, 0.75]);
         for wrong in ["", "20", "%", "-1%", "nan%", "inf%", "1e999%", "B"] {
-            assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+            assert!(budget(wrong).is_err() && target(wrong).is_err(), "{wrong}");
         }
-        assert!("101%".parse::<Target>().is_err());
+        assert!(target("101%").is_err());
     }
 }

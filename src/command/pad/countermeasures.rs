@@ -20,7 +20,6 @@ use crate::command::values::share;
 /// A figure: its name, that in a table of several countermeasures (none: it is not in there), and its value.
 type Row = (&'static str, &'static str, fn(&CountermeasureEffect) -> Value);
 
-/// What an observer of messages learns.
 const LEAKS: [Row; 9] = [
     ("command named", "command", |effect| Share(effect.by_size.command.named)),
     ("  with replies", "by replies", with_replies),
@@ -159,7 +158,6 @@ struct Compared {
     /// The name in a table of countermeasures with the same policy.
     #[serde(skip)]
     short_name: String,
-    /// `None` if it cannot be computed.
     effect: Option<CountermeasureEffect>,
     fault: Option<String>,
 }
@@ -238,7 +236,6 @@ impl Compared {
     }
 }
 
-/// The longest delay: a day, in seconds.
 const MAX_DELAY: f64 = 86_400.0;
 
 #[derive(Debug, Args)]
@@ -308,7 +305,6 @@ pub(super) fn compared(policy: &PaddingPolicy) -> Vec<Countermeasures> {
     compared
 }
 
-/// A share of dummies: some, but not all.
 fn dummies(text: &str) -> Result<f64, String> {
     let share = share(text).ok().filter(|share| *share <= 0.99);
     share.ok_or_else(|| "it must be above 0 and at most 0.99, or 99%".to_owned())

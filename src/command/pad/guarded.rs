@@ -32,7 +32,7 @@ pub(super) struct GuardOptions {
     /// Also measure what the home's own detector still finds, in homes that live by this scenario. With `[habits]` of
     /// at least 60 days, and the actions of the model.
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "countermeasures", "batch", "dummies", "delay", "replies"])]
-    detect: Option<PathBuf>,
+    pub(super) detect: Option<PathBuf>,
 
     /// How many false alarms the detector may have [default: 1/week]
     #[arg(long, value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY, hide_default_value = true,
@@ -45,11 +45,6 @@ pub(super) struct GuardOptions {
 }
 
 impl GuardOptions {
-    pub(super) fn is_asked_for(&self) -> bool {
-        self.detect.is_some()
-    }
-
-    /// The homes; `None` if nobody asked.
     pub(super) fn homes<'a>(&'a self, model: &'a Model) -> Result<Option<GuardedHomes<'a>>> {
         let Some(path) = &self.detect else { return Ok(None) };
         let scenario = parsed(path, Scenario::from_toml)?;
@@ -125,7 +120,6 @@ fn visible_kinds() -> Vec<AttackKind> {
     AttackKind::ALL.into_iter().filter(|kind| *kind != AttackKind::Replay).collect()
 }
 
-/// What the observer of a stream of commands knows of them.
 fn sightings(pipeline: &Pipeline, commands: PathBuf) -> Result<Vec<Sighting>> {
     let mut flows = SeenFlows::new(usize::MAX);
     let mut sightings = Vec::new();

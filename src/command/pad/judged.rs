@@ -14,7 +14,6 @@ use sizeleak_text::percent;
 
 use crate::command::document::{Document, figure, paragraph, spaced};
 
-/// What the column of detection says.
 const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile, within its budget of false alarms, in \
     simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
     hides from the other. A detector inside the gateway is not affected.";
@@ -70,7 +69,6 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// What is learned without padding and with it, and what it costs.
     pub(super) fn parts(&self) -> Vec<Document> {
         let Self { padded, command_bytes: bytes, .. } = self;
         let learned =
@@ -92,7 +90,6 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// What an observer of sizes learns: its name and its value.
 type Row = (&'static str, fn(&Learned) -> Value);
 
 const LEARNED: [Row; 9] = [
@@ -107,7 +104,6 @@ const LEARNED: [Row; 9] = [
     ("greatest posterior", |learned| Share(learned.command.worst_posterior)),
 ];
 
-/// Who observes, in words: somebody behind a tunnel, or else without.
 pub(super) fn observer(tunnel: Option<&Tunnel>, without: &str) -> String {
     tunnel.map_or_else(|| without.to_owned(), |tunnel| format!("of a tunnel's packets ({})", tunnel.title()))
 }
@@ -116,7 +112,6 @@ pub(super) fn opening(sentence: &str, prior: &str) -> Vec<Document> {
     vec![paragraph(sentence, 0), paragraph(format!("prior: {prior}"), 7)]
 }
 
-/// Megabytes, with more digits below one.
 fn megabytes(megabytes: f64) -> Value {
     Number(megabytes, if megabytes < 1.0 { 4 } else { 1 })
 }
@@ -166,14 +161,12 @@ pub(super) struct PolicyReport<'a> {
     attacks_found: Option<AttacksFound>,
 }
 
-/// The shares of attacks that the home's own detector finds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct AttacksFound {
     pub(super) unpadded: f64,
     pub(super) padded: f64,
 }
 
-/// How often a command is named after several that were the same.
 #[derive(Debug, Serialize)]
 struct Repeated {
     observations: u32,
@@ -243,10 +236,8 @@ impl<'a> PolicyReport<'a> {
 
 const MULTIPLES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
 
-/// Units of TLS 1.3 record padding.
 const TLS13: [u64; 2] = [64, 256];
 
-/// The most bytes of random padding.
 const RANDOM: [u64; 3] = [8, 32, 128];
 
 /// Budgets of best tables, as shares of the bytes of commands.

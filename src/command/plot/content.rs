@@ -30,7 +30,6 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Looks at a file, or at stdin; also gives its name.
     pub(super) fn of(file: Option<&Path>) -> Result<(Self, String)> {
         let (input, name) = open(file)?;
         let mut input = BufReader::new(input);
@@ -67,7 +66,6 @@ impl Content {
         if is_model { Self::Model(text) } else { Self::Profile(text) }
     }
 
-    /// What is drawn of it, unless something else is asked for.
     pub(super) fn kind(&self) -> PictureKind {
         match self {
             Self::Answers(_) => PictureKind::Timeline,

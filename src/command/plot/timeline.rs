@@ -9,6 +9,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::FlowId;
 use sizeleak_labels::{LabelClock, LabelFile};
+use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, ModelSet};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
 use sizeleak_platform::telemetry::log::say;
@@ -19,7 +20,6 @@ use crate::command::help::INPUT;
 use crate::command::labelled_captures::plain_labels;
 use crate::command::time_range::checked;
 
-/// The most commands and deviations that are drawn.
 const LIMIT: usize = 10_000;
 
 /// What to draw of a stream; by default all.
@@ -41,6 +41,10 @@ pub(super) struct TimelineOptions {
     #[arg(long, value_name = "FLOW", value_delimiter = ',')]
     flow: Vec<FlowId>,
 
+    /// The model of the answers: each of its sections has lanes
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    model: Vec<PathBuf>,
+
     /// Draw the true actions over the commands, as labelled
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
@@ -53,12 +57,17 @@ impl TimelineOptions {
             ("--until", self.until.is_some()),
             ("--flow", !self.flow.is_empty()),
             ("--labels", self.labels.is_some()),
+            ("--model", !self.model.is_empty()),
         ];
         of_timelines.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
     pub(super) fn labels(&self) -> Result<Option<LabelFile>> {
         self.labels.as_deref().map(plain_labels).transpose()
+    }
+
+    pub(super) fn model(&self) -> Result<Option<ModelSet>> {
+        Ok(if self.model.is_empty() { None } else { Some(ModelSet::read(&self.model)?) })
     }
 
     pub(super) fn timeline(&self, times: &TimeFormat) -> Result<Timeline> {
@@ -72,6 +81,20 @@ impl TimelineOptions {
         let filter = CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows };
         Ok(Timeline::new(LIMIT, filter))
     }
+}
+
+pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
+    let scopes = model.scopes();
+    let gateways = if timeline.gateways().len() > 1 { GatewaysSeen::Several } else { GatewaysSeen::One };
+    timeline.set_sections(|gateway, service, [server_name, protocol]| {
+        match scopes.choose(FlowEnds { gateway, service, server_name, protocol, is_report: false }, gateways) {
+            Choice::Covered(section) | Choice::Assumed(section, _) => {
+                let scope = &model.sections().get(section)?.scope;
+                (!scope.is_empty()).then(|| scope.to_string())
+            }
+            Choice::Uncovered(_) => None,
+        }
+    });
 }
 
 pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<()> {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use clap::builder::TypedValueParser;
 use sizeleak_model::Inventory;
-use sizeleak_recording::{MAX_COMMANDS, Stop};
+use sizeleak_recording::Stop;
 
 use crate::command::failure::usage;
 use crate::command::help::INPUT;
@@ -83,20 +82,6 @@ pub(super) struct CaptureOptions {
     /// How long the gateway must be silent before a command and after it
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
     pub(super) silence: Duration,
-}
-
-/// When it ends.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "End")]
-pub(super) struct EndOptions {
-    /// Stop after N commands
-    #[arg(long, value_name = "N", default_value_t = MAX_COMMANDS,
-        value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
-    pub(super) max_commands: usize,
-
-    /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(super) max_time: Option<Duration>,
 }
 
 impl CommandOptions {

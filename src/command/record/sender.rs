@@ -29,7 +29,6 @@ const BETWEEN_CHECKS: Duration = Duration::from_millis(2);
 const MAX_MESSAGE: u64 = 400;
 
 pub(super) enum Sender {
-    /// This shell command is started for each.
     Started(String),
     /// This process runs all the time: a line for each, and it answers by a line.
     Fed(Fed),
@@ -76,7 +75,6 @@ impl Sender {
         Ok(Self::Fed(Fed { text: text.to_owned(), child, input, answers }))
     }
 
-    /// Sends a command. `Err` is why it was not sent.
     pub(super) fn send(&mut self, step: &Step, actions: &[String]) -> Result<(), String> {
         match self {
             Self::Started(text) => run(text, &told(step, actions).to_string()),
@@ -158,7 +156,6 @@ impl Drop for Fed {
     }
 }
 
-/// The longest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 400;
 
 /// How often it is looked whether the recording was interrupted.

@@ -36,7 +36,6 @@ const SENT_UNSEEN: usize = 3;
 /// A gateway that is never silent is commanded after so many times the silence that is waited for.
 const MAX_SILENCES: u32 = 20;
 
-/// How many commands without a message are named.
 const SHOWN: usize = 20;
 
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
@@ -51,12 +50,10 @@ pub(super) struct Session<'a> {
     tap: Option<Tap>,
     interrupt: Interrupt,
     begun: Instant,
-    /// The first step of this run.
     first: usize,
     /// How many commands are to be sent, where nothing is seen of them.
     wanted: usize,
     learned: Option<Learned>,
-    /// Why nothing was learned.
     fault: Option<String>,
 }
 
@@ -147,7 +144,7 @@ impl<'a> Session<'a> {
             if self.interrupt.is_set() {
                 return Ok(End::Interrupted);
             }
-            if self.options.end.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
+            if self.options.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
                 return Ok(End::MaxTime);
             }
             if self.tap.is_none() && self.experiment.commands() >= self.wanted {
@@ -339,7 +336,6 @@ impl<'a> Session<'a> {
         write(&self.path(half), &text)
     }
 
-    /// Writes what was found, and says what it is worth.
     fn finish(mut self, end: &End) -> Result<()> {
         let reason = end.in_words();
         self.journal.end = Some(reason.clone());

@@ -50,7 +50,6 @@ pub(super) struct Tap {
     gateway: AddressSet,
     files: Vec<PathBuf>,
     output: Option<Output>,
-    /// When the gateway last sent or got data.
     last: Instant,
     /// How far the clock of this machine was ahead when each of the last packets arrived.
     ahead_ns: VecDeque<i64>,
@@ -107,7 +106,6 @@ impl Tap {
         Self::new(Program::Tcpdump(tcpdump), output, folder, gateway)
     }
 
-    /// Starts a command that writes a capture to stdout, likewise.
     pub(super) fn of_command(text: &str, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
         let child = shell(text).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = child.with_context(|| format!("`{text}` cannot be started"))?;

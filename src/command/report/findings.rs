@@ -13,7 +13,7 @@ use sizeleak_evaluation::{Evaluation, Evaluator, JudgedRun, LabelCounts, Learnin
 use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_learning::{LearningRun, LearningSettings};
-use sizeleak_model::{FitMethod, Model, ModelSet};
+use sizeleak_model::{Model, ModelSet};
 use sizeleak_report::document::{Figure, Section, Tile, Value, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
@@ -76,14 +76,9 @@ impl CaptureFindings {
 
     pub(super) fn learning_curve(&self, captures: &LabelledCaptures) -> Section {
         let labelled = &self.labelled;
-        let settings = captures.digests(&labelled.pipeline).map(|captures| LearningSettings {
-            labels_are_complete: false,
-            method: FitMethod::Robust,
-            cipher: None,
-            padding: None,
-            inventory: labelled.inventory.clone(),
-            captures,
-        });
+        let inventory = labelled.inventory.clone();
+        let settings = captures.digests(&labelled.pipeline);
+        let settings = settings.map(|captures| LearningSettings { inventory, captures, ..LearningSettings::default() });
         match settings.and_then(|settings| labelled.measured_curve(&settings)) {
             Ok(curve) => judged::learning_curve(&curve),
             Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),

@@ -60,7 +60,6 @@ struct PairTable<'a> {
     pair_count: usize,
 }
 
-/// A mutual information in bits.
 struct Bits {
     counted: f64,
     /// Less what so few commands seem to give away by chance.
@@ -86,7 +85,6 @@ impl<'a> PairTable<'a> {
         Self { secrets, secret_count, cells: of_rows, cell_count, pairs, pair_count }
     }
 
-    /// Nothing counted yet.
     fn counts(&self) -> Counts {
         Counts { secrets: vec![0; self.secret_count], cells: vec![0; self.cell_count], pairs: vec![0; self.pair_count] }
     }
@@ -99,7 +97,6 @@ impl<'a> PairTable<'a> {
         1.0 - once as f64 / self.secrets.len().max(1) as f64
     }
 
-    /// The mutual information in some commands.
     fn bits(&self, rows: &[usize], counts: &mut Counts) -> Bits {
         for counts in [&mut counts.secrets, &mut counts.cells, &mut counts.pairs] {
             counts.fill(0);

@@ -24,10 +24,8 @@ use crate::statistics::bootstrap::block_length;
 /// Of the secrets that are equally frequent in a cell, at most this many are compared by their frequency in all.
 const MAX_COMPARED: usize = 1000;
 
-/// How many commands observers name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct NamedCounts {
-    /// An observer who sees nothing.
     pub(super) guessing: u64,
     pub(super) frequentist: u64,
     pub(super) nearest: u64,
@@ -80,7 +78,6 @@ impl NamedCounts {
         counts
     }
 
-    /// Tests what is known on one command.
     fn add(&mut self, known: &Known<'_>, (cell, secret): (usize, u32)) {
         let (guess, seen) = (known.of_all(), known.of_cell(cell));
         self.guessing += u64::from(guess == Some(secret));
@@ -89,12 +86,10 @@ impl NamedCounts {
     }
 }
 
-/// The cell and the secret of each command.
 fn rows(secrets: &[u32], cells: &OutputCells) -> Vec<(usize, u32)> {
     cells.of_rows().into_iter().zip(secrets.iter().copied()).collect()
 }
 
-/// The commands that an observer learned from.
 struct Known<'a> {
     cells: &'a OutputCells,
     of_cells: Vec<SecretVotes>,

@@ -66,10 +66,8 @@ pub(super) fn count_secrets(
     }
 }
 
-/// Finds the cells that are nearest to an output.
 #[derive(Debug, Default)]
 pub(super) struct NearestCells {
-    /// The cells by size, then by replies.
     by_size: BTreeMap<u64, BTreeMap<u64, usize>>,
 }
 

@@ -16,7 +16,6 @@ const MIN_PERMUTATIONS: usize = 199;
 /// …and about this many commands are permuted in all.
 const PERMUTED: usize = 50_000_000;
 
-/// Sums that differ by rounding are equal.
 const ROUNDING: f64 = 1e-9;
 
 /// A permutation test: how often labels that are dealt out anew fit as well as the true ones.

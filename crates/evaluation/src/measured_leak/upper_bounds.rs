@@ -21,7 +21,6 @@ pub struct UpperBounds {
 }
 
 impl UpperBounds {
-    /// `times` is how many commands have each secret.
     pub(super) fn new(secrets: &[u32], times: &[u64], cells: &OutputCells) -> Self {
         let rows = secrets.len().max(1);
         let (mut named, mut wrong) = (0, 0.0);

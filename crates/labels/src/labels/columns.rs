@@ -32,9 +32,6 @@ pub(crate) struct ListedActions {
 impl Columns {
     /// The columns that a header announces: in any order, and `time`, `action` and `count` in any case. A first column
     /// without a name is the index of a table.
-    ///
-    /// # Errors
-    /// If it announces no times, or no actions.
     pub(crate) fn of(header: &StringRecord) -> Result<Self, LabelError> {
         let at = |name: &str| header.iter().position(|column| column.eq_ignore_ascii_case(name));
         let is_index = |column: usize, name: &str| column == 0 && name.is_empty();
@@ -82,9 +79,6 @@ impl Columns {
     }
 
     /// Adds the counts of a row to those of its command; in a list, `counts` grows with the actions that are named.
-    ///
-    /// # Errors
-    /// If a count is invalid, or there are too many actions.
     pub(crate) fn add(&mut self, row: &StringRecord, line: u64, counts: &mut Vec<u32>) -> Result<(), LabelError> {
         match &mut self.form {
             Form::Wide(actions) => {
@@ -110,9 +104,6 @@ impl Columns {
     }
 
     /// The actions.
-    ///
-    /// # Errors
-    /// If a list names none, or one that is called like a column.
     pub(crate) fn into_actions(self) -> Result<Vec<String>, LabelError> {
         match self.form {
             Form::Wide(actions) => Ok(actions.into_iter().map(|(_, name)| name).collect()),

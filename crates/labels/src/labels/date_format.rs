@@ -64,9 +64,6 @@ impl DateFormat {
     }
 
     /// The form that reads the most of some times, each with its line; `None` if none reads any.
-    ///
-    /// # Errors
-    /// If two forms read the same times as different ones.
     pub(crate) fn of_times(times: &[(&str, u64)]) -> Result<Option<Self>, LabelError> {
         let all = JOINTS.iter().flat_map(|joint| {
             DATES.iter().flat_map(move |date| TIMES.iter().map(move |time| Self(format!("{date}{joint}{time}"))))

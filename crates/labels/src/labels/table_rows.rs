@@ -17,9 +17,6 @@ pub(crate) struct TableRows {
 
 impl TableRows {
     /// Reads a table in UTF-8, below so many lines of its file.
-    ///
-    /// # Errors
-    /// If its header cannot be read.
     pub(crate) fn read(text: &[u8], lines_above: u64) -> Result<Self, LabelError> {
         let mut table = TableText::new(text);
         table.lines_above += lines_above;

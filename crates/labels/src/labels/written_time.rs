@@ -56,9 +56,6 @@ impl<'a> TimeReader<'a> {
     }
 
     /// The next time, in nanoseconds since the epoch.
-    ///
-    /// # Errors
-    /// If the text is no time, lacks a zone, or has another unit than the times before.
     pub(crate) fn read(&mut self, text: &str, line: u64) -> Result<i64, LabelError> {
         let time = match EpochNumber::parse(text) {
             Some(number) => {

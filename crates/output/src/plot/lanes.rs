@@ -1,4 +1,5 @@
-//! The lanes of a timeline: one for each action, in groups by gateway and service, and one for each kind of deviation.
+//! The lanes of a timeline: one for each action, in groups by section of the model, or else by gateway and service, and one
+//! for each kind of deviation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -9,6 +10,7 @@ use super::timeline::{Mark, Timeline};
 /// The number of actions with a lane of their own; the others share one.
 const MAX_ACTIONS: usize = 40;
 
+/// The number of sections, or gateways and services, with a group of their own; the others share one.
 const MAX_GROUPS: usize = 20;
 
 const MAX_KINDS: usize = 12;
@@ -23,7 +25,7 @@ pub(super) enum Lane {
     Deviation(String),
 }
 
-/// The lanes of a gateway and service, or of deviations.
+/// The lanes of a section, of a gateway and service, or of deviations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -43,12 +45,11 @@ pub(super) struct Lanes {
     pub(super) most: u64,
 }
 
-/// What groups are ordered by: unknown gateways and services come last.
+/// What groups are ordered by: sections of models come first, unknown gateways and services last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct GroupKey {
-    has_no_gateway: bool,
-    gateway: Option<IpAddr>,
-    service: Service,
+enum GroupKey {
+    Section(String),
+    Ends { has_no_gateway: bool, gateway: Option<IpAddr>, service: Service },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,11 +108,14 @@ impl Lanes {
 
 fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     let key = |flow: u64| {
+        if let Some(section) = timeline.sections.get(&flow) {
+            return GroupKey::Section(section.clone());
+        }
         let (gateway, ends) = (timeline.gateway(flow), timeline.names.ends(flow));
         let named = ends.and_then(|ends| ends.server_name.clone()).map(Service::Named);
         let at_port = || ends.and_then(|ends| ends.service).map(|service| Service::AtPort(service.port()));
         let service = named.or_else(at_port).unwrap_or(Service::Unknown);
-        GroupKey { has_no_gateway: gateway.is_none(), gateway, service }
+        GroupKey::Ends { has_no_gateway: gateway.is_none(), gateway, service }
     };
     let flows: Vec<(u64, GroupKey)> = timeline.flows().into_iter().map(|flow| (flow, key(flow))).collect();
     let mut keys: Vec<GroupKey> = flows.iter().map(|(_, key)| key.clone()).collect();
@@ -127,16 +131,19 @@ fn group_names(timeline: &Timeline, keys: &[GroupKey], group_of_flow: &BTreeMap<
         let flows = group_of_flow.iter().filter(|(_, of_flow)| **of_flow == group);
         flows.filter_map(|(flow, _)| timeline.names.ends(*flow)?.service).collect()
     };
-    let name = |(group, GroupKey { gateway, service, .. }): (usize, &GroupKey)| {
-        let gateway = gateway.map_or_else(|| "unknown gateway".to_owned(), |gateway| gateway.to_string());
-        let addresses = addresses(group);
-        let service = match (service, addresses.first()) {
-            (Service::Named(name), _) => name.to_string(),
-            (Service::AtPort(_), Some(only)) if addresses.len() == 1 => only.to_string(),
-            (Service::AtPort(port), _) => format!("{} addresses at port {port}", addresses.len()),
-            (Service::Unknown, _) => "an unknown service".to_owned(),
-        };
-        format!("{gateway} and {service}")
+    let name = |(group, key): (usize, &GroupKey)| match key {
+        GroupKey::Section(section) => section.clone(),
+        GroupKey::Ends { gateway, service, .. } => {
+            let gateway = gateway.map_or_else(|| "unknown gateway".to_owned(), |gateway| gateway.to_string());
+            let addresses = addresses(group);
+            let service = match (service, addresses.first()) {
+                (Service::Named(name), _) => name.to_string(),
+                (Service::AtPort(_), Some(only)) if addresses.len() == 1 => only.to_string(),
+                (Service::AtPort(port), _) => format!("{} addresses at port {port}", addresses.len()),
+                (Service::Unknown, _) => "an unknown service".to_owned(),
+            };
+            format!("{gateway} and {service}")
+        }
     };
     let mut names: Vec<String> = keys.iter().take(MAX_GROUPS).enumerate().map(name).collect();
     if let (Some(last), true) = (names.last_mut(), keys.len() > MAX_GROUPS) {
@@ -264,15 +271,19 @@ mod tests {
     }
 
     #[test]
-    fn services_without_a_name_share_lanes_by_port() {
+    fn services_without_a_name_share_lanes_by_port_and_sections_of_models_come_first() {
         let flows = (1..=19_u64).map(|at| flow(at, "192.0.2.3", &format!("203.0.113.{at}:443")));
         let commands = (1..=19).map(|flow| identification(flow, Some(vec![("lock", 1)])));
-        let timeline = timeline(&flows.chain(commands).collect::<Vec<_>>());
+        let mut timeline = timeline(&flows.chain(commands).collect::<Vec<_>>());
         let groups = |timeline: &Timeline| {
             let groups = Lanes::of(timeline).groups;
             groups.into_iter().map(|group| (group.name, group.lanes.len())).collect::<Vec<_>>()
         };
         assert_eq!(groups(&timeline), [("192.0.2.3 and 19 addresses at port 443".to_owned(), 1)]);
+        let last: SocketAddr = "203.0.113.19:443".parse().unwrap();
+        timeline.set_sections(|_, service, _| (service != Some(last)).then(|| "lock".to_owned()));
+        let expected = [("lock".to_owned(), 1), (format!("192.0.2.3 and {last}"), 1)];
+        assert_eq!(groups(&timeline), expected, "a flow of no section has lanes of its own");
     }
 
     #[test]

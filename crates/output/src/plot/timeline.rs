@@ -1,7 +1,7 @@
 //! What is drawn: the commands and deviations of a stream, and the labels of a user.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -58,6 +58,8 @@ pub struct Timeline {
     pub(super) incidents: Vec<Incident>,
     pub(super) truths: Vec<Truth>,
     pub(super) names: FlowNames,
+    /// The section of a model that answers each flow, where that is known.
+    pub(super) sections: BTreeMap<u64, String>,
     /// Commands and deviations that the filter accepts, including those beyond the limit.
     pub accepted: u64,
     pub rejected: u64,
@@ -69,7 +71,7 @@ impl Timeline {
     /// An empty timeline that keeps the first `limit` commands and deviations that the filter accepts.
     pub fn new(limit: usize, filter: CommandFilter) -> Self {
         let (marks, incidents, truths, names) = (Vec::new(), Vec::new(), Vec::new(), FlowNames::default());
-        Self { marks, incidents, truths, names, accepted: 0, rejected: 0, limit, filter }
+        Self { marks, incidents, truths, names, sections: BTreeMap::new(), accepted: 0, rejected: 0, limit, filter }
     }
 
     pub fn drawn(&self) -> u64 {
@@ -85,12 +87,28 @@ impl Timeline {
         self.truths.push(truth);
     }
 
+    /// Names the section of a model that answers each flow: these flows share their lanes. `section` is given the
+    /// gateway, the service's address and port, its server name, and the protocol, as far as they are known; where it gives
+    /// `None`, a flow has the lanes of its gateway and service.
+    pub fn set_sections(
+        &mut self,
+        section: impl Fn(Option<IpAddr>, Option<SocketAddr>, [Option<&str>; 2]) -> Option<String>,
+    ) {
+        let of_flow = |flow: u64| {
+            let ends = self.names.ends(flow);
+            let service = ends.and_then(|ends| ends.service);
+            let texts = ends.map_or([None; 2], |ends| [ends.server_name.as_deref(), ends.protocol.as_deref()]);
+            Some((flow, section(self.gateway(flow), service, texts)?))
+        };
+        self.sections = self.flows().into_iter().filter_map(of_flow).collect();
+    }
+
     pub(super) fn gateway(&self, flow: u64) -> Option<IpAddr> {
         self.names.ends(flow)?.gateway
     }
 
     /// The gateways of the commands and deviations that are drawn.
-    pub(super) fn gateways(&self) -> BTreeSet<IpAddr> {
+    pub fn gateways(&self) -> BTreeSet<IpAddr> {
         let of_commands = self.flows().into_iter().filter_map(|flow| self.gateway(flow));
         of_commands.chain(self.incidents.iter().filter_map(|incident| incident.gateway)).collect()
     }
