@@ -168,12 +168,8 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
     })?;
     say("sizeleak", &results::counts(&results.manifest));
     say("sizeleak", &results::outcome(&results, &run));
-    if let Some(silence) = results::silence(&results.manifest) {
-        say("note", &silence);
-    }
-    if let Some(absence) = results::absence(&results.manifest, &run.out) {
-        say("note", &absence);
-    }
+    let notes = [results::silence(&results.manifest), results::absence(&results.manifest, &run.out)];
+    notes.iter().flatten().for_each(|note| say("note", note));
     results::name_doubts(&results.manifest, &run.out);
     let failures = results.failures();
     results::name(&failures);

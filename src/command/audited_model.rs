@@ -46,6 +46,19 @@ pub(super) struct PriorReport {
     pub(super) sentence: String,
 }
 
+/// The section of this number, from 1, or the only one.
+pub(super) fn section(model: ModelSet, number: Option<usize>) -> Result<Model> {
+    let sections = model.into_sections();
+    let count = sections.len();
+    if number.is_none() && count > 1 {
+        let fault = "the model is about several services: name one of its sections with";
+        return Err(usage!("{fault} `--section`, from 1 to {count}"));
+    }
+    let number = number.unwrap_or(1);
+    let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
+    section.ok_or_else(|| usage!("the model has no section {number}, only {count}"))
+}
+
 pub(super) fn actions(model: &Model) -> Vec<&str> {
     model.actions.iter().map(|action| action.name.as_str()).collect()
 }
@@ -103,17 +116,7 @@ impl AuditedModel {
         let Some(model) = &self.model else {
             return Err(usage!("the model is missing: name it with `--model FILE`"));
         };
-        let sections = ModelSet::read(&[model])?.into_sections();
-        let count = sections.len();
-        let number = match self.section {
-            None if count > 1 => {
-                let fault = "the model is about several services: name one of its sections with";
-                return Err(usage!("{fault} `--section`, from 1 to {count}"));
-            }
-            section => section.unwrap_or(1),
-        };
-        let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
-        let model = section.ok_or_else(|| usage!("the model has no section {number}, only {count}"))?;
+        let model = section(ModelSet::read(&[model])?, self.section)?;
         if model.kinds.is_some() && !model.actions.is_empty() {
             say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
         }

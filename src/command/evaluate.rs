@@ -112,7 +112,13 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let form = arguments.output.form("sizeleak evaluate")?;
     let variants = input.variants()?;
     if variants.len() > 1 {
-        if let Some(option) = arguments.about_one_pipeline() {
+        let about_one = [
+            (arguments.folds.is_some(), "--folds"),
+            (arguments.curve.is_some(), "--curve"),
+            (arguments.details.is_some(), "--details"),
+            (arguments.what_if.is_some(), "--what-if"),
+        ];
+        if let Some((_, option)) = about_one.into_iter().find(|(is_given, _)| *is_given) {
             return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
         return ComparedPipelines { input, variants: &variants }.compare(form, session);
@@ -150,16 +156,6 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
 }
 
 impl Arguments {
-    fn about_one_pipeline(&self) -> Option<&'static str> {
-        let options = [
-            (self.folds.is_some(), "--folds"),
-            (self.curve.is_some(), "--curve"),
-            (self.details.is_some(), "--details"),
-            (self.what_if.is_some(), "--what-if"),
-        ];
-        options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
-    }
-
     /// Why the figures may be better than those of other captures.
     fn doubts(&self, models: &ModelSet, run: &JudgedRun, pipeline: &Pipeline) -> Result<Vec<String>> {
         let marks: BTreeSet<u32> = models.sections().iter().flat_map(|model| &model.learned.seen).copied().collect();

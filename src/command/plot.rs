@@ -23,7 +23,9 @@ use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::telemetry::Latency;
 
 use super::answers_input::Answers;
-use super::failure::{usage, with_code};
+use super::audited_model::section;
+
+use super::failure::with_code;
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};
 use super::text_style::ClockOption;
@@ -231,18 +233,9 @@ fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
 const MAX_ACTIONS: u32 = 4;
 const MAX_LISTED: f64 = 100_000.0;
 
-fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSizes> {
-    let mut sections = ModelSet::from_toml(text).with_context(|| name.to_owned())?.into_sections();
-    let count = sections.len();
-    let number = match section {
-        Some(number) if (1..=count).contains(&number) => number,
-        None if count == 1 => 1,
-        _ => {
-            let words = "name one of its sections with";
-            return Err(usage!("{name}: {words} `--section`, from 1 to {count}"));
-        }
-    };
-    let model = sections.swap_remove(number - 1);
+fn sizes_of(text: &str, number: Option<usize>, name: &str) -> Result<CommandSizes> {
+    let model = ModelSet::from_toml(text).map_err(Into::into).and_then(|model| section(model, number));
+    let model = model.with_context(|| name.to_owned())?;
     if model.actions.is_empty() {
         return Err(anyhow!("{name} knows no sizes of actions: `sizeleak learn … --labels labels.csv` finds them"));
     }

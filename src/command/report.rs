@@ -30,7 +30,9 @@ use findings::{CaptureFindings, ModelFindings};
 pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {
     let form = arguments.output.form(arguments.format, ReportForm::value_variants(), "sizeleak report")?;
     let given = Given::take_from(&mut arguments.captures)?;
-    session.check_files(given.named(&arguments))?;
+    let mut read = RunFiles::new();
+    given.files(&arguments).iter().for_each(|(role, path)| read.reads(role, path));
+    session.check_files(read)?;
     let (zone, home) = home(&arguments, &given)?;
     let mut observed = Observed::new(zone);
     let mut damage = None;
@@ -198,7 +200,7 @@ impl Given {
         Ok(Self { answers: AnswersInput { answers }, profile, has_captures })
     }
 
-    pub(super) fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {
+    fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {
         let mut files: Vec<(&'static str, PathBuf)> = Vec::new();
         let captures = &arguments.captures;
         if self.has_captures {
@@ -209,12 +211,6 @@ impl Given {
         files.extend(arguments.audited.files());
         files.extend(self.answers.answers.iter().map(|path| ("the answers", path.clone())));
         files.extend(self.profile.iter().map(|path| ("the profile", path.clone())));
-        files
-    }
-
-    pub(super) fn named(&self, arguments: &Arguments) -> RunFiles {
-        let mut files = RunFiles::new();
-        self.files(arguments).iter().for_each(|(role, path)| files.reads(role, path));
         files
     }
 
@@ -239,13 +235,8 @@ impl Given {
 
 fn role(operand: &Operand, labelled: bool) -> Role {
     match operand.content {
-        _ if operand.path.is_dir() => {
-            if labelled {
-                Role::Capture
-            } else {
-                Role::Answers
-            }
-        }
+        _ if operand.path.is_dir() && labelled => Role::Capture,
+        _ if operand.path.is_dir() => Role::Answers,
         _ if operand.is_profile() => Role::Profile,
         Content::Stream | Content::Answers => Role::Answers,
         // Nothing can be looked at without taking from it.

@@ -54,20 +54,6 @@ pub struct PipelineFigures {
     evaluation: Option<Evaluation>,
 }
 
-/// A figure of a pipeline as a row of a table; the fields are the columns.
-#[derive(Debug, Serialize)]
-pub struct FigureRow<'a> {
-    pipeline: &'a str,
-    figure: &'a str,
-    value: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    difference: Option<f64>,
-    difference_low: Option<f64>,
-    difference_high: Option<f64>,
-    p_value: Option<f64>,
-}
-
 impl Comparison {
     /// Compares runs with the first of them.
     pub fn new(labels: &LabelFile, runs: Vec<ComparedRun>) -> Self {
@@ -96,35 +82,6 @@ impl Comparison {
             samples: SAMPLES,
             block_length,
             pipelines: pipelines.collect(),
-        }
-    }
-
-    /// A row for each pipeline and figure.
-    pub fn rows(&self) -> Vec<FigureRow<'_>> {
-        self.pipelines
-            .iter()
-            .flat_map(|compared| {
-                let row = |figure| FigureRow::new(&compared.pipeline, figure);
-                compared.figures.iter().map(row)
-            })
-            .collect()
-    }
-}
-
-impl<'a> FigureRow<'a> {
-    fn new(pipeline: &'a str, FigureValue { figure, value, interval, difference }: &'a FigureValue) -> Self {
-        let difference = difference.as_ref();
-        let between = difference.and_then(|difference| difference.interval);
-        Self {
-            pipeline,
-            figure,
-            value: *value,
-            low: interval.map(|interval| interval.low),
-            high: interval.map(|interval| interval.high),
-            difference: difference.map(|difference| difference.value),
-            difference_low: between.map(|interval| interval.low),
-            difference_high: between.map(|interval| interval.high),
-            p_value: difference.and_then(|difference| difference.p_value),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Several pipelines over the same labelled captures, and how certain their differences are.
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{
     ComparedRun, Comparison, Evaluation, FIGURES, Figure, FigureDifference, FigureValue, JudgedRun, PipelineFigures,
@@ -39,7 +40,7 @@ impl ComparedPipelines<'_> {
         }
         let comparison = Comparison::new(&labels, runs);
         if form.is_csv() {
-            form.write(&comparison.rows(), None, Document::new)?;
+            form.write(&csv_rows(&comparison.pipelines), None, Document::new)?;
         } else {
             form.write(&comparison, None, || table(&comparison))?;
         }
@@ -86,6 +87,28 @@ impl ComparedPipelines<'_> {
         let damage = run.damage.clone();
         Ok((ComparedRun { pipeline: variant.to_string(), run, evaluation }, damage))
     }
+}
+
+/// A row for each pipeline and figure; the keys are the columns.
+fn csv_rows(pipelines: &[PipelineFigures]) -> Vec<Value> {
+    let ends = |interval: Option<Interval>| interval.map(|it| (it.low, it.high)).unzip();
+    let row = |compared: &PipelineFigures, of_pipeline: &FigureValue| {
+        let FigureValue { figure, value, interval, difference } = of_pipeline;
+        let ((low, high), difference) = (ends(*interval), difference.as_ref());
+        let (difference_low, difference_high) = ends(difference.and_then(|it| it.interval));
+        json!({
+            "pipeline": compared.pipeline,
+            "figure": figure,
+            "value": value,
+            "low": low,
+            "high": high,
+            "difference": difference.map(|it| it.value),
+            "difference_low": difference_low,
+            "difference_high": difference_high,
+            "p_value": difference.and_then(|it| it.p_value),
+        })
+    };
+    pipelines.iter().flat_map(|compared| compared.figures.iter().map(|figure| row(compared, figure))).collect()
 }
 
 fn table(comparison: &Comparison) -> Document {

@@ -49,7 +49,8 @@ struct Secrets<'a> {
     commands: &'a [LabelledCommand],
     command: SecretNumbers,
     number: SecretNumbers,
-    kinds: Option<KindSecrets>,
+    /// Of the commands whose kinds are known; `None` if there are none.
+    kinds: Option<(Vec<LabelledCommand>, SecretNumbers)>,
 }
 
 impl Secrets<'_> {
@@ -60,13 +61,9 @@ impl Secrets<'_> {
         let outputs = |commands: &[LabelledCommand]| -> Vec<SeenOutput> { commands.iter().map(output).collect() };
         let all = outputs(self.commands);
         let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, SEED);
-        let of_kinds =
-            |KindSecrets { commands, secrets }: &KindSecrets| MeasuredLeak::new(secrets, &outputs(commands), SEED);
-        MeasuredSecrets {
-            command: leak(&self.command),
-            number: leak(&self.number),
-            kinds: self.kinds.as_ref().map(of_kinds),
-        }
+        let kinds = self.kinds.as_ref();
+        let kinds = kinds.map(|(commands, secrets)| MeasuredLeak::new(secrets, &outputs(commands), SEED));
+        MeasuredSecrets { command: leak(&self.command), number: leak(&self.number), kinds }
     }
 }
 
@@ -78,7 +75,7 @@ impl MeasuredAudit {
             commands: &commands.commands,
             command: SecretNumbers::new(&counts),
             number: SecretNumbers::new(&counts.iter().map(number).collect::<Vec<_>>()),
-            kinds: inventory.and_then(|inventory| KindSecrets::new(commands, inventory)),
+            kinds: inventory.and_then(|inventory| kind_secrets(commands, inventory)),
         };
         let order = PermutationTest::of_order(secrets.command.numbers(), SEED);
         let by_size = secrets.measured(|_| 0);
@@ -252,26 +249,18 @@ fn unsigned(bytes: i64) -> u64 {
     u64::try_from(bytes).unwrap_or(0)
 }
 
-#[derive(Debug)]
-struct KindSecrets {
-    commands: Vec<LabelledCommand>,
-    secrets: SecretNumbers,
-}
-
-impl KindSecrets {
-    /// A command's kinds are known if each of its actions is one of a single kind; `None` if there is no such command.
-    fn new(commands: &LabelledCommands, inventory: &Inventory) -> Option<Self> {
-        let only_kind = |action: &String| -> Option<usize> {
-            let mut kinds = (0..).zip(&inventory.devices).filter(|(_, kind)| kind.actions.contains(action));
-            let first = kinds.next();
-            first.filter(|_| kinds.next().is_none()).map(|(kind, _)| kind)
-        };
-        let of_actions: Vec<Option<usize>> = commands.actions.iter().map(only_kind).collect();
-        let kinds_of = |counts: &[u32]| -> Option<BTreeSet<usize>> {
-            counts.iter().zip(&of_actions).filter(|(count, _)| **count > 0).map(|(_, kind)| *kind).collect()
-        };
-        let known = commands.commands.iter().filter_map(|command| Some((command.clone(), kinds_of(&command.counts)?)));
-        let (commands, kinds): (Vec<_>, Vec<_>) = known.filter(|(_, kinds)| !kinds.is_empty()).unzip();
-        (!commands.is_empty()).then(|| Self { commands, secrets: SecretNumbers::new(&kinds) })
-    }
+/// A command's kinds are known if each of its actions is one of a single kind.
+fn kind_secrets(commands: &LabelledCommands, inventory: &Inventory) -> Option<(Vec<LabelledCommand>, SecretNumbers)> {
+    let only_kind = |action: &String| -> Option<usize> {
+        let mut kinds = (0..).zip(&inventory.devices).filter(|(_, kind)| kind.actions.contains(action));
+        let first = kinds.next();
+        first.filter(|_| kinds.next().is_none()).map(|(kind, _)| kind)
+    };
+    let of_actions: Vec<Option<usize>> = commands.actions.iter().map(only_kind).collect();
+    let kinds_of = |counts: &[u32]| -> Option<BTreeSet<usize>> {
+        counts.iter().zip(&of_actions).filter(|(count, _)| **count > 0).map(|(_, kind)| *kind).collect()
+    };
+    let known = commands.commands.iter().filter_map(|command| Some((command.clone(), kinds_of(&command.counts)?)));
+    let (commands, kinds): (Vec<_>, Vec<_>) = known.filter(|(_, kinds)| !kinds.is_empty()).unzip();
+    (!commands.is_empty()).then(|| (commands, SecretNumbers::new(&kinds)))
 }

@@ -57,20 +57,24 @@ impl Requirement {
     }
 }
 
+const fn figure(key: &'static str, title: &'static str, unit: Unit, kind: FigureKind) -> Figure {
+    Figure { key, title, unit, kind }
+}
+
 const fn share(
     key: &'static str,
     title: &'static str,
     holds: fn(&CommandOutcome<'_>) -> bool,
     requirement: Requirement,
 ) -> Figure {
-    Figure { key, title, unit: Unit::Percent, kind: FigureKind::Share(holds, requirement) }
+    figure(key, title, Unit::Percent, FigureKind::Share(holds, requirement))
 }
 
 const fn summary(
     (key, title, decimals): (&'static str, &'static str, usize),
     over: fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>,
 ) -> Figure {
-    Figure { key, title, unit: Unit::Decimals(decimals), kind: FigureKind::Summary(over) }
+    figure(key, title, Unit::Decimals(decimals), FigureKind::Summary(over))
 }
 
 /// All figures, in the order in which they are shown.
@@ -105,27 +109,12 @@ pub const FIGURES: [Figure; 13] = [
     summary(("credible_size", "credible set, mean size", 1), |outcomes, _| {
         Some(CandidateCounts::new(judged(outcomes).map(|one| one.probabilities.credible_size))?.mean)
     }),
-    Figure {
-        key: "calibration_error",
-        title: "calibration error",
-        unit: Unit::Decimals(3),
-        kind: FigureKind::CalibrationError,
-    },
+    figure("calibration_error", "calibration error", Unit::Decimals(3), FigureKind::CalibrationError),
     summary(("leaked_bits", "bits given away", 2), |outcomes, prior_bits| {
         Information::new(outcomes.iter().map(|one| one.after), prior_bits).leaked_bits
     }),
-    Figure {
-        key: "spurious",
-        title: "commands without a label",
-        unit: Unit::Decimals(0),
-        kind: FigureKind::SpuriousCount,
-    },
-    Figure {
-        key: "spurious_per_day",
-        title: "  the same per day",
-        unit: Unit::Decimals(2),
-        kind: FigureKind::SpuriousRate,
-    },
+    figure("spurious", "commands without a label", Unit::Decimals(0), FigureKind::SpuriousCount),
+    figure("spurious_per_day", "  the same per day", Unit::Decimals(2), FigureKind::SpuriousRate),
 ];
 
 pub(super) fn judged<'a>(outcomes: &'a [CommandOutcome<'_>]) -> impl Iterator<Item = &'a Judgement> {
@@ -173,7 +162,7 @@ impl CommandOutcome<'_> {
 
 #[derive(Debug, Serialize)]
 pub struct FigureValue {
-    pub(super) figure: &'static str,
+    pub figure: &'static str,
     /// `None` if the pipeline does not have the figure.
     pub value: Option<f64>,
     #[serde(flatten, serialize_with = "interval_ends")]

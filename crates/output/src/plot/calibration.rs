@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::marks::{DOTS, PALE, SERIES, SQUARES, Style, TRIANGLES, reference, shade_key};
 use super::page::{PictureSize, TooSmall, clean, rectangle};
-use super::panel::{Heading, Panel, Surroundings, labels_width};
+use super::panel::{Heading, Panel, Surroundings};
 use super::scale::Scale;
 
 /// The share of the panel that the bars of numbers of answers take.
@@ -63,9 +63,7 @@ impl CalibrationFigure {
             shade_key(format!("answers (highest bar: {most})"), PALE),
         ];
         let heading = Heading { title, own: "Are stated probabilities right?", about: &about };
-        let labels = labels_width(["axis", "100"].into_iter());
-        let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
-        let mut panel = Panel::new(size, heading, keys, around)?;
+        let mut panel = Panel::new(size, heading, keys, Surroundings::axes("100"))?;
         let x = Scale::linear((0.0, 100.0), 1.0, panel.x_length(), 40.0);
         let y = Scale::linear((0.0, 100.0), 1.0, panel.y_length(), 24.0);
         for bin in &calibration.bins {
@@ -135,9 +133,7 @@ impl LearningCurveFigure {
         );
         let keys = CURVES.iter().map(|Series(name, style, _)| style.key(*name)).collect();
         let heading = Heading { title, own: "How many labels are enough?", about: &about };
-        let labels = labels_width(["axis", "100"].into_iter());
-        let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
-        let mut panel = Panel::new(size, heading, keys, around)?;
+        let mut panel = Panel::new(size, heading, keys, Surroundings::axes("100"))?;
         let x = Scale::logarithmic(self.points.iter().map(|point| point.labels as f64), panel.x_length(), 34.0);
         let y = Scale::linear((0.0, 100.0), 1.0, panel.y_length(), 24.0);
         panel.axis_below(&x, "labelled commands to learn from");
@@ -205,9 +201,7 @@ impl PaddingFigure {
         keys.push(of_guessing.key(format!("guessing ({})", percent(self.guessing))));
         let about = format!("commands as probable as {}", self.prior);
         let heading = Heading { title, own: "What padding hides, and what it costs", about: &about };
-        let labels = labels_width(["axis", "100"].into_iter());
-        let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
-        let mut panel = Panel::new(size, heading, keys, around)?;
+        let mut panel = Panel::new(size, heading, keys, Surroundings::axes("100"))?;
         let x = Scale::logarithmic(costs().map(|point| point.added_share * 100.0), panel.x_length(), 34.0);
         let named = self.points.iter().map(|point| point.named);
         let y = Scale::logarithmic(named.chain([self.guessing]).map(|named| named * 100.0), panel.y_length(), 24.0);

@@ -1,13 +1,13 @@
 //! Charts of tables of numbers, as the page of a report has them.
 
-use svg::node::element::Path;
 use svg::node::element::path::Data;
+use svg::node::element::{Group, Path};
 
 use super::calibration::{PaddingFigure, PaddingPoint};
 use super::latency::{Quantiles, StageLatency, latency_svg};
 use super::marks::{DOTS, reference, shade_key};
-use super::page::{COLOURS, Key, PictureSize, TooSmall, clean, colour_step, rectangle, rounded, text_before};
-use super::panel::{Heading, Panel, Surroundings, labels_width};
+use super::page::{COLOURS, Key, PictureSize, TooSmall, clean, colour_step, rectangle, rounded};
+use super::panel::{Heading, Panel, Surroundings};
 use super::scale::Scale;
 
 const MAX_NAME: usize = 30;
@@ -97,17 +97,13 @@ impl ChartNumbers<'_> {
     /// A panel below nothing: the page has its title.
     fn panel(&self, keys: Vec<Key>, around: Surroundings) -> Result<Panel, TooSmall> {
         let heading = Heading { title: Some(""), own: self.title, about: "The table below has its figures." };
-        Panel::new(PictureSize::default(), heading, keys, Surroundings { has_axis: true, ..around })
+        Panel::new(PictureSize::default(), heading, keys, around)
     }
 
     fn named_panel(&self, names: &[String], rows: usize, keys: Vec<Key>) -> Result<(Panel, f64), TooSmall> {
         let names: Vec<String> = names.iter().map(|name| clean(name, MAX_NAME)).collect();
-        let labels = labels_width(names.iter().map(String::as_str)) - 8.0;
-        let mut panel = self.panel(keys, Surroundings { labels, rows, ..Surroundings::default() })?;
-        let row = panel.height / names.len().max(1) as f64;
-        for (at, name) in names.iter().enumerate() {
-            panel.add(text_before(panel.left - 7.0, panel.top + (at as f64 + 0.5) * row + 4.0, name));
-        }
+        let mut panel = self.panel(keys, Surroundings { rows, ..Surroundings::rows(&names) })?;
+        let row = panel.name_rows(&names);
         Ok((panel, row))
     }
 
@@ -146,8 +142,7 @@ impl ChartNumbers<'_> {
     fn spectrum(&self) -> Result<String, TooSmall> {
         let is_whole = self.columns.len() < 3;
         let heights = if is_whole { &[(1, SHADES[1])][..] } else { &[(1, SHADES[0]), (2, SHADES[1])] };
-        let labels = labels_width(["axis", "10000"].into_iter());
-        let mut panel = self.panel(Vec::new(), Surroundings { labels, ..Surroundings::default() })?;
+        let mut panel = self.panel(Vec::new(), Surroundings::axes("10000"))?;
         let is_clock = self.columns.first().is_some_and(|(name, _)| *name == "hour");
         let (least, most) = (self.column(0).fold(f64::INFINITY, f64::min), self.most(0..1));
         let x = if is_clock {
@@ -173,8 +168,7 @@ impl ChartNumbers<'_> {
 
     /// Shares with their intervals; without a logarithm, beside the diagonal.
     fn intervals(&self, x: impl Fn(f64) -> Scale) -> Result<String, TooSmall> {
-        let labels = labels_width(["axis", "100"].into_iter());
-        let mut panel = self.panel(Vec::new(), Surroundings { labels, ..Surroundings::default() })?;
+        let mut panel = self.panel(Vec::new(), Surroundings::axes("100"))?;
         let (x, y) = (x(panel.x_length()), Scale::linear((0.0, 100.0), 1.0, panel.y_length(), LEFT));
         panel.axis_below(&x, &self.axis(0));
         panel.axis_left(&y, &self.axis(1));
@@ -191,14 +185,11 @@ impl ChartNumbers<'_> {
             Some(DOTS.straight(place(*at, self.value(row, 2)?), place(*at, self.value(row, 3)?)))
         });
         let marks = known.iter().map(|(at, value, _)| place(*at, *value)).map(|(x, y)| DOTS.mark(x, y));
-        let (spans, marks): (Vec<_>, Vec<_>) = (spans.collect(), marks.collect());
+        let spans = spans.fold(Group::new(), Group::add);
+        let marks = marks.fold(Group::new(), Group::add);
         panel.add(line);
-        for span in spans {
-            panel.add(span);
-        }
-        for mark in marks {
-            panel.add(mark);
-        }
+        panel.add(spans);
+        panel.add(marks);
         Ok(panel.svg())
     }
 

@@ -1,8 +1,8 @@
 //! Draws how long the stages of a pipeline take for a frame.
 
 use super::marks::{DIAMONDS, DOTS, SQUARES, Style};
-use super::page::{PictureSize, TooSmall, clean, rule, text_before};
-use super::panel::{Heading, Panel, Surroundings, labels_width};
+use super::page::{PictureSize, TooSmall, clean, rule};
+use super::panel::{Heading, Panel, Surroundings};
 use super::scale::Scale;
 
 const MAX_NAME: usize = 24;
@@ -46,17 +46,14 @@ pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&st
     let about = format!("{} stages; times of single frames, in microseconds", stages.len());
     let heading = Heading { title, own: "How long the stages take for a frame", about: &about };
     let names: Vec<String> = stages.iter().map(|stage| clean(&stage.stage, MAX_NAME)).collect();
-    let left = labels_width(names.iter().map(String::as_str)) - 8.0;
-    let around = Surroundings { labels: left, has_axis: true, rows: stages.len(), ..Surroundings::default() };
-    let mut panel = Panel::new(size, heading, keys, around)?;
+    let mut panel = Panel::new(size, heading, keys, Surroundings::rows(&names))?;
     let all = || stages.iter().flat_map(|stage| series().filter_map(|Series { of, .. }| of(stage)));
     let times = all().flat_map(|Quantiles { median, longest, .. }| [median, longest]);
     let x = Scale::logarithmic(times.map(microseconds), panel.x_length(), 40.0);
     panel.axis_below(&x, "time for a frame (µs)");
-    let row = panel.height / stages.len().max(1) as f64;
-    for (at, (stage, name)) in stages.iter().zip(&names).enumerate() {
+    let row = panel.name_rows(&names);
+    for (at, stage) in stages.iter().enumerate() {
         let middle = panel.top + (at as f64 + 0.5) * row;
-        panel.add(text_before(panel.left - 7.0, middle + 4.0, name).set("class", "row"));
         if at > 0 {
             panel.add(rule(panel.left, middle - row / 2.0, panel.left + panel.width, middle - row / 2.0));
         }

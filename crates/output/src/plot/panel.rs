@@ -54,6 +54,19 @@ pub(super) struct Surroundings {
     pub(super) rows: usize,
 }
 
+impl Surroundings {
+    /// Two axes of numbers; this is the widest on the left.
+    pub(super) fn axes(widest: &str) -> Self {
+        Self { labels: labels_width(["axis", widest].into_iter()), has_axis: true, ..Self::default() }
+    }
+
+    /// An axis of numbers below rows with these names.
+    pub(super) fn rows(names: &[String]) -> Self {
+        let labels = labels_width(names.iter().map(String::as_str)) - 8.0;
+        Self { labels, has_axis: true, rows: names.len(), ..Self::default() }
+    }
+}
+
 pub(super) struct Panel {
     document: Document,
     legend: Legend,
@@ -136,6 +149,16 @@ impl Panel {
 
     pub(super) fn bottom(&self) -> f64 {
         self.top + self.height
+    }
+
+    /// Writes the names of rows beside them; returns the height of a row.
+    pub(super) fn name_rows(&mut self, names: &[String]) -> f64 {
+        let height = self.height / names.len().max(1) as f64;
+        for (at, name) in names.iter().enumerate() {
+            let y = self.top + (at as f64 + 0.5) * height + 4.0;
+            self.add(text_before(self.left - 7.0, y, name).set("class", "row"));
+        }
+        height
     }
 
     pub(super) fn axis_below(&mut self, scale: &Scale, title: &str) {

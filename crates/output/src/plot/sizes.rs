@@ -3,7 +3,7 @@
 use svg::node::element::Title;
 
 use super::marks::{DOTS, GREY, shade_key};
-use super::page::{COLOURS, PictureSize, TooSmall, clean, rectangle, rule, text, text_before};
+use super::page::{COLOURS, PictureSize, TooSmall, clean, rectangle, rule, text};
 use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
 
@@ -49,18 +49,16 @@ impl CommandSizes {
         let shown: Vec<String> = actions.iter().map(|(name, _)| clean(name, MAX_NAME)).collect();
         let widest = labels_width(shown.iter().map(String::as_str)) - 14.0;
         let above = LEADER + widest * 0.71 + 14.0;
-        let left = labels_width(names.iter().map(String::as_str)) - 8.0;
-        let around = Surroundings { labels: left, above, has_axis: true, rows: self.rows.len() };
+        let around = Surroundings { above, ..Surroundings::rows(&names) };
         let mut panel = Panel::new(size, heading, keys.collect(), around)?;
         let sizes = || self.rows.iter().flatten().map(|(bytes, _)| *bytes as f64);
         let span = (sizes().fold(f64::INFINITY, f64::min).min(1e15), sizes().fold(0.0, f64::max));
         let x = Scale::linear((span.0.min(span.1), span.1), 1.0, panel.x_length(), 30.0);
         panel.axis_below(&x, "size of the command (bytes, without ε)");
-        let row = panel.height / self.rows.len().max(1) as f64;
+        let row = panel.name_rows(&names);
         let width = (x.at(span.0 + 1.0) - x.at(span.0) - 0.5).clamp(MIN_WIDTH, 6.0);
-        for (at, (sizes, name)) in self.rows.iter().zip(&names).enumerate() {
+        for (at, sizes) in self.rows.iter().enumerate() {
             let middle = panel.top + (at as f64 + 0.5) * row;
-            panel.add(text_before(panel.left - 7.0, middle + 4.0, name).set("class", "row"));
             for (bytes, commands) in sizes {
                 let left = panel.x(&x, *bytes as f64) - width / 2.0;
                 let bar = rectangle(left, middle - TALL * row / 2.0, width, TALL * row).set("fill", colour(*commands));
