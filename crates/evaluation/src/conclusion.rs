@@ -31,7 +31,6 @@ pub struct Conclusion {
 pub struct Baseline {
     /// Its actions; none for a message that carries none. Of labels that are equally frequent, those that come first.
     pub actions: Vec<GuessedAction>,
-    /// How many labelled commands have it.
     pub commands: u64,
     pub share: f64,
 }
@@ -39,7 +38,6 @@ pub struct Baseline {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuessedAction {
     pub action: String,
-    /// How often it occurs in the command.
     pub count: u32,
 }
 

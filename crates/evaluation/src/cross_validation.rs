@@ -17,7 +17,6 @@ use crate::judged_run::JudgedRun;
 use crate::statistics::share::wilson;
 use crate::statistics::{Confidence, Interval};
 
-/// How labels are divided into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldCount {
     Parts(usize),
@@ -39,7 +38,6 @@ impl FromStr for FoldCount {
 /// The figures of all labels, each tested on a model that did not see it.
 #[derive(Debug, Serialize)]
 pub struct FoldedEvaluation {
-    /// Over all parts.
     #[serde(flatten)]
     pub evaluation: Evaluation,
     pub folds: Vec<Fold>,
@@ -53,7 +51,6 @@ pub struct Fold {
     pub learned: usize,
     /// Those whose first candidate is the truth.
     pub top_1: u64,
-    /// The 95 % interval of their share.
     pub interval: Interval,
     /// Why there is no model, if there is none: then nothing is found out.
     pub fault: Option<String>,

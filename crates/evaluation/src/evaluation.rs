@@ -24,7 +24,6 @@ pub struct Evaluation {
     pub after_pruning: Score,
     /// The score of the pipeline's output by action.
     pub actions: Vec<ActionScore>,
-    /// Which action is mistaken for which.
     pub confusion: Confusion,
     /// What is known of the labels' clock, if it was corrected.
     pub clock: Option<ClockCorrection>,
@@ -103,7 +102,6 @@ pub struct JudgedPart {
     pub run: Option<JudgedRun>,
 }
 
-/// How the labels' clock was corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClockCorrection {
     /// What was added to the times of the labels, in seconds; at the middle of the labels, if it drifts.

@@ -51,7 +51,6 @@ pub struct MeasuredLeak {
     /// V lies here: at least what is named, at most the smaller of the upper bounds.
     pub vulnerability: Interval,
     pub upper_bounds: UpperBounds,
-    /// How many times as often as by guessing.
     pub times_guessing: MeasuredRatio,
     /// Whether outputs say nothing.
     pub independence: PermutationTest,
@@ -67,7 +66,6 @@ pub struct MeasuredShare {
     pub interval: Interval,
 }
 
-/// The quotient of two shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeasuredRatio {
     /// What is named by the share of the most frequent secret.

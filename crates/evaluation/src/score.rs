@@ -34,28 +34,19 @@ pub struct Score {
     pub cut_lists: u64,
     pub candidates: CandidateCounts,
     pub credible_set: CredibleSet,
-    /// Whether the probabilities of first candidates are right.
     pub calibration: Calibration,
-    /// How much is given away.
     pub information: Information,
-    /// The 95 % intervals of the shares of labelled commands.
     pub intervals: ScoreIntervals,
 }
 
 /// Wilson's 95 % intervals of shares of the labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScoreIntervals {
-    /// Of those with the truth among their candidates.
     pub precision: Interval,
-    /// Of those whose first candidate is the truth.
     pub top_1: Interval,
-    /// Of those with the truth among the first five candidates.
     pub top_5: Interval,
-    /// Of those with exactly one candidate.
     pub unique: Interval,
-    /// Of those whose only candidate is the truth.
     pub unique_correct: Interval,
-    /// Of those with the truth in the credible set.
     pub coverage: Interval,
 }
 
@@ -76,7 +67,6 @@ pub struct CandidateCounts {
     pub mean: f64,
     /// The median; for an even number of commands, the mean of the middle two.
     pub median: f64,
-    /// The greatest.
     pub max: u64,
 }
 
@@ -97,7 +87,6 @@ pub struct ActionScore {
     pub top_1_recall: Option<f64>,
     /// The share of its occurrences in first candidates that are true; null without any.
     pub top_1_precision: Option<f64>,
-    /// The 95 % intervals of these shares.
     pub intervals: ActionIntervals,
 }
 

@@ -20,13 +20,11 @@ pub fn percent_within(share: f64, Interval { low, high }: Interval) -> String {
 }
 
 impl Interval {
-    /// The smallest interval that contains this one and another.
     #[must_use]
     pub fn hull(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// Both ends multiplied by a factor.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self { low: self.low * factor, high: self.high * factor }

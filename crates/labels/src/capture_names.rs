@@ -17,7 +17,6 @@ pub struct LabelledCapture {
     pub span: Option<[i64; 2]>,
 }
 
-/// How actions are found in names.
 #[derive(Debug, Clone, Default)]
 pub struct NameRule(Option<Regex>);
 

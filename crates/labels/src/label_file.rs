@@ -46,7 +46,6 @@ impl LabelFileError {
 /// How a label file is to be read.
 #[derive(Debug, Clone, Default)]
 pub struct LabelTimes {
-    /// What it looks like.
     pub form: LabelForm,
     /// What is added to all times; `None` to estimate it.
     pub offset: Option<LabelOffset>,

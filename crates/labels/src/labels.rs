@@ -35,7 +35,6 @@ const NS: u64 = 1_000_000_000;
 pub struct Labels {
     /// The actions, in the order of the columns, or of their first mention in a list.
     pub actions: Vec<String>,
-    /// The commands, in the order of the rows.
     pub rows: Vec<Label>,
     /// Whether the times have no seconds, so that a command may be a minute away.
     pub is_to_the_minute: bool,
@@ -56,7 +55,6 @@ const MAX_COLUMNS: usize = 16;
 const ARCHIVES: [&[u8]; 2] = [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"];
 const SPREADSHEET: &str = "a spreadsheet (.xlsx, .xls, .ods) or another archive: save the sheet as CSV";
 
-/// How a file of labels is to be read.
 #[derive(Debug, Clone, Default)]
 pub struct LabelForm {
     /// The zone of times that name none.

@@ -76,9 +76,7 @@ impl Matching {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MatchCounts {
     pub matched: u64,
-    /// Labels without a command nearby.
     pub missed: u64,
-    /// Labels that are only near commands of other labels.
     pub ambiguous: u64,
     pub spurious: u64,
 }

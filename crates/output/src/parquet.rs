@@ -70,7 +70,6 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(())
     }
 
-    /// Writes the last row group and the footer. Nothing can be written afterwards.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if self.rows > 0 {
             self.end_group()?;

@@ -55,7 +55,6 @@ pub enum Half {
 pub struct PlannedCommand {
     /// How often each action occurs, in the order of [`Experiment::actions`].
     pub counts: Vec<u32>,
-    /// Which device does what.
     pub devices: Vec<DeviceAction>,
     pub half: Half,
     /// Why it was chosen, in words.
@@ -85,7 +84,6 @@ pub enum Stop {
     MaxCommands,
 }
 
-/// An experiment with the devices of a home.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     inventory: Inventory,
@@ -139,7 +137,6 @@ impl Experiment {
         self
     }
 
-    /// The actions, in the order of counts.
     pub fn actions(&self) -> &[String] {
         &self.actions
     }

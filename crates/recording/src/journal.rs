@@ -27,7 +27,6 @@ pub struct Step {
     pub why: String,
     /// How often each action occurs, in the order of [`Journal::actions`].
     pub counts: Vec<u32>,
-    /// Which device did what.
     pub devices: Vec<DeviceAction>,
     /// When it was handed over, in nanoseconds since 1970 on the clock of this machine.
     pub handed_over_ns: i64,
@@ -56,7 +55,6 @@ impl Step {
 pub struct Journal {
     schema: u32,
     pub seed: u64,
-    /// The actions, in the order of counts.
     pub actions: Vec<String>,
     /// The commands, in the order in which they were handed over.
     pub steps: Vec<Step>,
@@ -115,7 +113,6 @@ impl Journal {
         });
     }
 
-    /// The commands of a half that were sent.
     pub fn sent(&self, half: Half) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.half == half && step.outcome == Outcome::Sent)
     }

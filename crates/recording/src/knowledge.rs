@@ -4,7 +4,6 @@ use std::fmt::{self, Display, Formatter};
 
 use sizeleak_learning::LearnedModel;
 
-/// The size of an action as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionSize {
     pub action: String,

@@ -143,7 +143,6 @@ impl Recording {
     }
 }
 
-/// The labels of these steps.
 pub fn labels_of<'a>(actions: &[String], steps: impl Iterator<Item = &'a Step>) -> Labels {
     let rows = steps.zip(2..).map(|(step, line)| Label { time_ns: step.time_ns(), counts: step.counts.clone(), line });
     Labels { actions: actions.to_vec(), rows: rows.collect(), is_to_the_minute: false, notes: Vec::new() }

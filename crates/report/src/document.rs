@@ -49,7 +49,6 @@ pub struct TileRow {
     pub named: Value,
 }
 
-/// A part of a report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Section {
     pub id: &'static str,

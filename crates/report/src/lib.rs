@@ -29,7 +29,6 @@ pub fn html(report: Report) -> String {
     page::page(&report.with_all_parts())
 }
 
-/// The same as Markdown.
 pub fn markdown(report: Report) -> String {
     markdown::markdown(&report.with_all_parts())
 }

@@ -17,7 +17,6 @@ use crate::command::evaluation_input::order_remark;
 /// An upper bound of V above this bounds nothing.
 const NO_BOUND: f64 = 0.995;
 
-/// The seed of permutations and bootstraps.
 const SEED: u64 = 1;
 
 #[derive(Debug, Serialize)]

@@ -119,7 +119,6 @@ fn megabytes(megabytes: f64) -> Value {
 /// How often an observer of size and replies names the exact command, whose size alone is padded; or replies, too.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct NamedWithReplies {
-    /// With replies as the gateway sends them.
     as_they_are: f64,
     one_size: f64,
 }

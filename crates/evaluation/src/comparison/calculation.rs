@@ -8,7 +8,6 @@ use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval, int
 use crate::statistics::share::{PairedJudgements, wilson};
 use crate::statistics::{Confidence, Interval, poisson, sign_test};
 
-/// That of all intervals.
 pub(super) const CONFIDENCE: Confidence = Confidence::USUAL;
 
 /// The figures of each pipeline in every sample of the bootstrap.

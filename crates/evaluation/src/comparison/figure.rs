@@ -15,7 +15,6 @@ pub struct Figure {
     pub key: &'static str,
     /// The name in tables.
     pub title: &'static str,
-    /// How it is shown.
     pub unit: Unit,
     pub(super) kind: FigureKind,
 }
@@ -171,7 +170,6 @@ pub struct FigureValue {
     pub difference: Option<FigureDifference>,
 }
 
-/// The difference of a figure to the first pipeline.
 #[derive(Debug, Serialize)]
 pub struct FigureDifference {
     /// The figure less that of the first pipeline.
@@ -180,11 +178,9 @@ pub struct FigureDifference {
     pub interval: Option<Interval>,
     /// Only for shares and counts.
     pub p_value: Option<f64>,
-    /// Whether 0 is outside the interval.
     pub excludes_zero: bool,
 }
 
-/// Writes both ends of an interval, or null.
 #[expect(clippy::ref_option, reason = "serde's signature")]
 fn interval_ends<S: serde::Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]

@@ -41,18 +41,14 @@ pub struct CurvePoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DrawRemark {
     pub sentence: String,
-    /// How many draws it is about.
     pub draws: usize,
 }
 
 /// The most important figures of the models of a point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MedianScore {
-    /// The share of commands with the truth among the candidates.
     pub precision: MedianShare,
-    /// The share of commands whose first candidate is the truth.
     pub top_1: MedianShare,
-    /// The share of commands with the truth among the first five candidates.
     pub top_5: MedianShare,
     /// The mean number of candidates: the median of the models.
     pub candidates: f64,
@@ -61,7 +57,6 @@ pub struct MedianScore {
 /// A share of commands, over several models.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MedianShare {
-    /// The median of the models.
     pub median: f64,
     /// From the lowest to the highest end of their intervals (Wilson, 95 %).
     pub interval: Interval,

@@ -38,7 +38,6 @@ impl UpperBounds {
         }
     }
 
-    /// The smaller one.
     pub fn least(&self) -> f64 {
         self.learned_by_heart.min(self.nearest_neighbour)
     }

@@ -37,7 +37,6 @@ impl BlockBootstrap {
         }
     }
 
-    /// How many rows a block has.
     pub fn length(&self) -> usize {
         self.length
     }

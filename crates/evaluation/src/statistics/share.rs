@@ -21,11 +21,8 @@ pub fn wilson(part: u64, whole: u64, confidence: Confidence) -> Interval {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PairedJudgements {
     pub both: u64,
-    /// Only the first does.
     pub first: u64,
-    /// Only the second does.
     pub second: u64,
-    /// Neither does.
     pub neither: u64,
 }
 

@@ -103,7 +103,6 @@ impl Columns {
         Ok(())
     }
 
-    /// The actions.
     pub(crate) fn into_actions(self) -> Result<Vec<String>, LabelError> {
         match self.form {
             Form::Wide(actions) => Ok(actions.into_iter().map(|(_, name)| name).collect()),

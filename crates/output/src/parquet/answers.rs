@@ -9,7 +9,6 @@ use sizeleak_frame::{Actions, Candidate, Command, FlowId, Identification};
 
 use crate::answers::AnswerSink;
 
-/// Reads the identifications of a file, row by row.
 pub fn read_parquet_answers(file: File, sink: &mut dyn AnswerSink) -> Result<(), String> {
     let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
     for (row, number) in reader.get_row_iter(None).map_err(|error| error.to_string())?.zip(1_u64..) {

@@ -20,7 +20,6 @@ const BAR: f64 = 0.7;
 const SHADES: [&str; 2] = [COLOURS[0], COLOURS[3]];
 const MAX_BAR: f64 = 10.0;
 
-/// What is drawn of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartKind {
     /// A bar for each row: its name, and its length; or one for each of several lengths.
@@ -39,7 +38,6 @@ pub enum ChartKind {
     Ranges,
 }
 
-/// What a chart shows.
 #[derive(Debug)]
 pub struct ChartNumbers<'a> {
     /// What it is, for those who do not see it.
