@@ -69,9 +69,7 @@ pub(crate) struct Arguments {
         hide_possible_values = true, help_heading = OUTPUT)]
     format: OutputFormat,
 
-    /// The pipeline file, instead of the standard pipeline
-    ///
-    /// Its captures are replaced. ./pipeline.toml is not used unless it is named.
+    /// The pipeline file, whose captures are replaced, instead of the standard pipeline
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pipeline: Option<PathBuf>,
 

@@ -51,9 +51,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
 
-    /// Write the commands to record next, as a label file without times
-    ///
-    /// They are the fewest by which every size can be determined; without rows if nothing is missing.
+    /// Write the fewest commands to record next, as a label file without times; without rows if nothing is missing
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     suggest: Option<PathBuf>,
 
@@ -112,10 +110,8 @@ impl Arguments {
             (self.options.method == FitMethod::Paper, "--method paper"),
             (self.options.padding.is_some(), "--padding"),
         ];
-        match needing.into_iter().find(|(is_used, _)| *is_used) {
-            Some((_, option)) => Err(usage!("`{option}` needs labels: name them with `--labels`")),
-            None => Ok(()),
-        }
+        let used = needing.into_iter().find(|(is_used, _)| *is_used);
+        used.map_or(Ok(()), |(_, option)| Err(usage!("`{option}` needs labels: name them with `--labels`")))
     }
 }
 

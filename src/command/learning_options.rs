@@ -12,9 +12,7 @@ use super::failure::parsed;
 
 #[derive(Debug, Args)]
 pub(super) struct LearningOptions {
-    /// The devices behind the gateway and their actions [default: any number of any action]
-    ///
-    /// TOML, `[[device]]` with `name`, `count`, `actions`.
+    /// The devices behind the gateway and their actions, as TOML [default: any number of any action]
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 

@@ -10,7 +10,7 @@ pub(super) mod judged;
 use anyhow::Result;
 use best::{Best, TableOptions};
 use clap::Args;
-use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport};
+use countermeasures::{COMMANDS_PER_DAY, Comparison, CountermeasureOptions, CountermeasureReport};
 use judged::{Curve, NamedWithReplies, PolicyReport};
 use sizeleak_audit::padding::{HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_audit::tunnel::Tunnel;
@@ -65,66 +65,62 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.table.check_names()?;
-    arguments.report()
+    let policy = arguments.countermeasures.policy()?;
+    let given = policy.clone().unwrap_or(PaddingPolicy::None);
+    let form = arguments.output.form("sizeleak pad")?;
+    let model = arguments.audited.fit_model()?;
+    check_sizes(&model)?;
+    let space = CommandSpace::new(&model, &arguments.audited.premises())?;
+    let prior = arguments.audited.prior(&model).sentence;
+    let prior = if arguments.without_epsilon { format!("{prior}; ε is left out") } else { prior };
+    let tunnel = arguments.observer.tunnel(&model);
+    let named = arguments.countermeasures.named(given.clone());
+    if arguments.countermeasures.countermeasures || named.is_some() {
+        refuse_tunnel(tunnel.as_ref(), "countermeasures beside padding")?;
+        let traffic = arguments.traffic(&space, &model)?;
+        return if let Some(named) = &named {
+            let report = CountermeasureReport::new(&traffic, &prior, named)?;
+            form.write(&report, None, || spaced(report.parts()))
+        } else {
+            let report = Comparison::new(&traffic, &prior, &given);
+            form.write(&report, Some("countermeasures"), || spaced(report.parts()))
+        };
+    }
+    #[cfg(feature = "simulator")]
+    if arguments.guard.detect.is_some() {
+        refuse_tunnel(tunnel.as_ref(), "the finds of the home's own detector (`--detect`)")?;
+    }
+    let home = PaddedHome::new(&space, &model, arguments.knowledge(), COMMANDS_PER_DAY)?;
+    let home = tunnel.iter().cloned().fold(home, PaddedHome::behind);
+    if let Some(goal) = arguments.table.goal(&home) {
+        let traffic = tunnel.is_none().then(|| arguments.traffic(&space, &model)).transpose()?;
+        let with_replies = |policy: &_| match &traffic {
+            Some(traffic) => NamedWithReplies::new(traffic, policy),
+            None => Ok(None),
+        };
+        let best = Best::new(&home, goal, &arguments.table, &prior, with_replies)?;
+        arguments.table.write(&best)?;
+        return form.write(&best, None, || spaced(best.parts()));
+    }
+    #[cfg(feature = "simulator")]
+    let guarded = arguments.guard.homes(&model)?;
+    if let Some(policy) = &policy {
+        #[cfg(feature = "simulator")]
+        let found = guarded.map(|guarded| guarded.found_with(policy)).transpose()?;
+        #[cfg(not(feature = "simulator"))]
+        let found = None;
+        let report = PolicyReport::new(&home, policy, &prior, found);
+        return form.write(&report, None, || spaced(report.parts()));
+    }
+    #[cfg(feature = "simulator")]
+    let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
+    #[cfg(not(feature = "simulator"))]
+    let found = |_: &_| Ok(None);
+    let report = Curve::new(&home, &prior, found)?;
+    form.write(&report, Some("points"), || report.document())
 }
 
 impl Arguments {
-    fn report(&self) -> Result<()> {
-        let policy = self.countermeasures.policy()?;
-        let given = policy.clone().unwrap_or(PaddingPolicy::None);
-        let form = self.output.form("sizeleak pad")?;
-        let model = self.audited.fit_model()?;
-        check_sizes(&model)?;
-        let space = CommandSpace::new(&model, &self.audited.premises())?;
-        let prior = self.audited.prior(&model).sentence;
-        let prior = if self.without_epsilon { format!("{prior}; ε is left out") } else { prior };
-        let tunnel = self.observer.tunnel(&model);
-        let named = self.countermeasures.named(given.clone());
-        if self.countermeasures.countermeasures || named.is_some() {
-            refuse_tunnel(tunnel.as_ref(), "countermeasures beside padding")?;
-            let traffic = self.traffic(&space, &model)?;
-            return if let Some(named) = &named {
-                let report = CountermeasureReport::new(&traffic, &prior, named)?;
-                form.write(&report, None, || spaced(report.parts()))
-            } else {
-                let report = Comparison::new(&traffic, &prior, &given);
-                form.write(&report, Some("countermeasures"), || spaced(report.parts()))
-            };
-        }
-        #[cfg(feature = "simulator")]
-        if self.guard.detect.is_some() {
-            refuse_tunnel(tunnel.as_ref(), "the finds of the home's own detector (`--detect`)")?;
-        }
-        let home = PaddedHome::new(&space, &model, self.knowledge(), COMMANDS_PER_DAY)?;
-        let home = tunnel.iter().cloned().fold(home, PaddedHome::behind);
-        if let Some(goal) = self.table.goal(&home) {
-            let traffic = tunnel.is_none().then(|| self.traffic(&space, &model)).transpose()?;
-            let with_replies = |policy: &_| match &traffic {
-                Some(traffic) => NamedWithReplies::new(traffic, policy),
-                None => Ok(None),
-            };
-            let best = Best::new(&home, goal, &self.table, &prior, with_replies)?;
-            self.table.write(&best)?;
-            return form.write(&best, None, || spaced(best.parts()));
-        }
-        #[cfg(feature = "simulator")]
-        let guarded = self.guard.homes(&model)?;
-        if let Some(policy) = &policy {
-            #[cfg(feature = "simulator")]
-            let found = guarded.map(|guarded| guarded.found_with(policy)).transpose()?;
-            #[cfg(not(feature = "simulator"))]
-            let found = None;
-            let report = PolicyReport::new(&home, policy, &prior, found);
-            return form.write(&report, None, || spaced(report.parts()));
-        }
-        #[cfg(feature = "simulator")]
-        let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
-        #[cfg(not(feature = "simulator"))]
-        let found = |_: &_| Ok(None);
-        let report = Curve::new(&home, &prior, found)?;
-        form.write(&report, Some("points"), || report.document())
-    }
-
     fn knowledge(&self) -> EpsilonKnowledge {
         if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
     }
@@ -138,9 +134,6 @@ fn refuse_tunnel(tunnel: Option<&Tunnel>, what: &str) -> Result<()> {
     let refused = || usage!("{what} are computed for records alone: `--tunnel` judges policies and tables");
     tunnel.map_or(Ok(()), |_| Err(refused()))
 }
-
-/// Commands a day, for the cost, and for how many share a record.
-pub(crate) const COMMANDS_PER_DAY: f64 = 1000.0;
 
 pub(crate) fn check_sizes(model: &Model) -> Result<()> {
     let fault = match (&model.learned.basis, &model.learned.padding) {

@@ -47,9 +47,7 @@ use timeline::TimelineOptions;
     and explanation, for figures with a caption. PNG and PDF are in packages, and where `cargo install` had `--features \
     figures`.")]
 pub(crate) struct Arguments {
-    /// Answers, a profile, a model, or JSON of evaluate or pad; `-` or nothing is stdin
-    ///
-    /// Answers are frames, JSON lines or Parquet, as `sizeleak run`, `archive` and `detect` write them.
+    /// Answers of run, archive or detect, a profile, a model, or JSON of evaluate or pad; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 

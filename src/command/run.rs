@@ -45,9 +45,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: TrafficInput,
 
-    /// Continue from this saved frame stream, such as `-`
-    ///
-    /// Saved or `tee`d after any stage, also compressed. Several are read one after another. A file needs no option.
+    /// Continue from this saved frame stream, such as `-`; a file needs no option
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     from: Vec<PathBuf>,
 

@@ -40,15 +40,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "POLICY")]
     padding: Option<PaddingOption>,
 
-    /// Write the commands to test on as frames, in place of a capture: a year takes seconds
-    ///
-    /// They have the sizes that they would have in a capture. `sizeleak run test.frames --model model.toml` answers them.
+    /// Write the commands to test on as frames, with the same sizes, in place of a capture: a year takes seconds
     #[arg(long)]
     frames: bool,
 
-    /// Let the devices and times of a file be those of the test: CSV with time, device, action
-    ///
-    /// The devices replace those of the scenario.
+    /// Let the devices and times of a file be those of the test, not the scenario's: CSV with time, device, action
     #[arg(long, value_name = "FILE")]
     sequence: Option<PathBuf>,
 
@@ -60,10 +56,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "DIR", required_unless_present = "serve")]
     output: Option<PathBuf>,
 
-    /// Run the home now: each line of stdin is a command, as `record --do-lines` gives it
-    ///
-    /// The gateway and its service have a real TLS session over loopback. The inventory is written into DIR, if there is
-    /// one.
+    /// Run the home now, over loopback: each line of stdin is a command, as `record --do-lines` gives it
     #[arg(long, conflicts_with_all = ["frames", "sequence"])]
     serve: bool,
 

@@ -10,12 +10,14 @@ use sizeleak_report::document::Value::{self, AtMost, Change, Count, Number, Shar
 use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
-use super::COMMANDS_PER_DAY;
 use super::judged::opening;
 use crate::command::document::{Document, figure, paragraph};
 use crate::command::failure::with_code;
 use crate::command::learning_options::PaddingOption;
 use crate::command::values::share;
+
+/// For the cost, and for how many share a record.
+pub(crate) const COMMANDS_PER_DAY: f64 = 1000.0;
 
 /// A figure: its name, that in a table of several countermeasures (none: it is not in there), and its value.
 type Row = (&'static str, &'static str, fn(&CountermeasureEffect) -> Value);

@@ -20,21 +20,15 @@ pub(super) struct CommandOptions {
     #[arg(long = "do", value_name = "CMD", required_unless_present_any = ["do_lines", "ask", "dry_run"])]
     pub(super) program: Option<String>,
 
-    /// Start CMD once, with a line of JSON for each
-    ///
-    /// It answers each by the line `ok`, or by why the command was not sent.
+    /// Start CMD once, with a line of JSON for each, which it answers by `ok`, or by why it was not sent
     #[arg(long, value_name = "CMD", conflicts_with = "program")]
     pub(super) do_lines: Option<String>,
 
     /// Ask for each command on the terminal: somebody sends it, at a phone or at the device
-    ///
-    /// Enter says that it is done, `s` skips it, `u` says that the last one went wrong.
     #[arg(long, conflicts_with_all = ["program", "do_lines", "quiet"])]
     pub(super) ask: bool,
 
-    /// Also command the devices of this name; can be repeated
-    ///
-    /// Devices with `safe = false` in the inventory are left alone otherwise.
+    /// Also command the devices of this name, which have `safe = false` in the inventory; can be repeated
     #[arg(long, value_name = "NAME")]
     include: Vec<String>,
 
@@ -42,9 +36,7 @@ pub(super) struct CommandOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) plan: Option<PathBuf>,
 
-    /// Make the gateway connect anew when the capture runs
-    ///
-    /// Then its handshake is seen, which shows the cipher suite.
+    /// Make the gateway connect anew when the capture runs: its handshake shows the cipher suite
     #[arg(long, value_name = "CMD")]
     pub(super) reconnect: Option<String>,
 
@@ -65,9 +57,7 @@ pub(super) struct CaptureOptions {
     #[arg(long, value_name = "IF", conflicts_with_all = ["capture_with", "labels_only"])]
     pub(super) interface: Option<String>,
 
-    /// Capture with CMD, which writes pcap to stdout
-    ///
-    /// Or pcapng; each packet at once, so that it is known when the gateway is silent.
+    /// Capture with CMD, which writes pcap or pcapng to stdout, each packet at once
     #[arg(long, value_name = "CMD", conflicts_with = "labels_only")]
     pub(super) capture_with: Option<String>,
 

@@ -24,9 +24,9 @@ use crate::command::failure::{damaged, sentence};
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::measure::{CORRECTOR, Measured, named};
-use crate::command::pad::countermeasures::Comparison;
+use crate::command::pad::check_sizes;
+use crate::command::pad::countermeasures::{COMMANDS_PER_DAY, Comparison};
 use crate::command::pad::judged::{Curve, NamedWithReplies};
-use crate::command::pad::{COMMANDS_PER_DAY, check_sizes};
 
 /// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
 const CREDIBLE: f64 = 0.95;

@@ -17,7 +17,7 @@ pub fn wilson(part: u64, whole: u64, confidence: Confidence) -> Interval {
     Interval { low: if part == 0.0 { 0.0 } else { low }, high: if part >= whole { 1.0 } else { high } }
 }
 
-/// How often two yes-or-no judgements of the same commands agree.
+/// How often two yes-or-no judgements of the same commands are yes: both, the first or the second alone, or neither.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PairedJudgements {
     pub both: u64,

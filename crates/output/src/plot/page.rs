@@ -49,7 +49,7 @@ impl PictureSize {
 
 /// The size is not enough for all that is drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{needs} a {dimension} of {least} pixels: give `--{dimension} {least}`, or {less}")]
+#[error("{needs} a {dimension} of {least} pixels: give a larger `--size`, or {less}")]
 pub struct TooSmall {
     /// As "5 lanes need".
     pub(super) needs: String,
