@@ -16,7 +16,6 @@ use crate::text_style::TextFormat;
 use crate::zeek::ZeekLog;
 use crate::{KindSelection, TextStyle};
 
-/// The output format of frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     /// One aligned line per frame (or row of a batch), for people

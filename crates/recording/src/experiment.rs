@@ -198,7 +198,6 @@ impl Experiment {
         self.is_certain() && self.held_back as u64 >= MIN_HELD_OUT
     }
 
-    /// Notes what a check found.
     pub fn learned(&mut self, knowledge: Option<Knowledge>) {
         self.unchanged = match (&self.knowledge, &knowledge) {
             (Some(before), Some(now)) if before.has_sizes_of(now) => self.unchanged + 1,
@@ -213,7 +212,6 @@ impl Experiment {
         self.knowledge = knowledge;
     }
 
-    /// Notes how the commands held back fit.
     pub fn tested(&mut self, held_out: HeldOut) {
         self.held_out = Some(held_out);
     }
