@@ -62,23 +62,24 @@ impl<'a> Posterior<'a> {
     /// given the size, if that is known (`evidence_probability`). Else they get the greatest likelihood they can have, so
     /// that the probabilities of the listed ones are never too high.
     pub(crate) fn weigh(&mut self, evidence: &impl ActionEvidence, evidence_probability: Option<f64>) {
-        let max_likelihood = evidence.max_likelihood();
         let candidates = self.left.iter().filter_map(|left| self.listed.get(left.index));
-        let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
+        let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.ln_likelihood(&candidate.actions)).collect();
         let is_known = |given: &f64| self.unlisted > 0.0 && (f64::MIN_POSITIVE..=1.0).contains(given);
-        let evidence_probability = evidence_probability.filter(is_known);
-        let unlisted = if self.unlisted > 0.0 { evidence_probability.unwrap_or(max_likelihood) } else { 0.0 };
-        // Relative to the greatest: the product with a tiny likelihood would be 0.
+        let known = evidence_probability.filter(is_known).map(f64::ln);
+        let of_unlisted = known.unwrap_or_else(|| evidence.ln_greatest());
+        let unlisted = if self.unlisted > 0.0 { of_unlisted } else { f64::NEG_INFINITY };
         let greatest = likelihoods.iter().copied().fold(unlisted, f64::max);
+        if greatest == f64::NEG_INFINITY {
+            return self.normalise();
+        }
+        // Relative to the greatest: the product with a tiny likelihood would be 0.
         for (left, likelihood) in self.left.iter_mut().zip(likelihoods) {
-            left.probability *= likelihood / greatest;
-            left.likelihood = left.likelihood.map(|before| before * likelihood / greatest);
+            let relative = (likelihood - greatest).exp();
+            left.probability *= relative;
+            left.likelihood = left.likelihood.map(|before| before * relative);
         }
-        if let Some(given) = evidence_probability {
-            self.unlisted = (given / greatest - sum(&self.left)).max(0.0);
-        } else if greatest > 0.0 {
-            self.unlisted *= max_likelihood / greatest;
-        }
+        let relative = (unlisted - greatest).exp();
+        self.unlisted = if known.is_some() { (relative - sum(&self.left)).max(0.0) } else { self.unlisted * relative };
         self.normalise();
     }
 

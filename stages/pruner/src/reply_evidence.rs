@@ -30,11 +30,12 @@ impl ReplyModel {
 
 /// What the replies to a command say about its actions.
 pub(crate) trait ActionEvidence {
-    /// P(replies | these actions), never 0.
-    fn likelihood(&self, actions: &Actions) -> f64;
+    /// ln P(replies | these actions): of many replies, the probability itself is less than a number can hold. −∞ where no
+    /// actions at all would have these replies by the model.
+    fn ln_likelihood(&self, actions: &Actions) -> f64;
 
-    /// The greatest likelihood that a command can have.
-    fn max_likelihood(&self) -> f64;
+    /// The greatest that a command can have.
+    fn ln_greatest(&self) -> f64;
 }
 
 /// The replies to one command, all of them its own.
@@ -89,7 +90,7 @@ struct SingleReplyEvidence<'a> {
     /// The names that the last candidate referred to, each with its index among the model's actions: a list of candidates
     /// shares them.
     of_names: RefCell<NamedActions>,
-    /// Likelihoods computed so far: many candidates should have the same replies.
+    /// Logarithms of likelihoods computed so far: many candidates should have the same replies.
     known: RefCell<HashMap<Vec<u32>, f64, RandomState>>,
 }
 
@@ -112,9 +113,16 @@ impl<'a> SingleReplyEvidence<'a> {
         Some(Self { classes, names, seen: reader.as_ref()?.read(&ranges), of_names, known })
     }
 
-    /// P(single replies | these actions).
-    fn likelihood(&self, actions: &Actions) -> f64 {
-        self.of_classes(self.class_counts(actions))
+    /// ln P(single replies | these actions).
+    fn ln_likelihood(&self, actions: &Actions) -> f64 {
+        let counts = self.class_counts(actions);
+        let mut known = self.known.borrow_mut();
+        if let Some(ln_likelihood) = known.get(&counts) {
+            return *ln_likelihood;
+        }
+        let ln_likelihood = self.seen.ln_likelihood(&counts);
+        known.insert(counts, ln_likelihood);
+        ln_likelihood
     }
 
     /// How many replies of each class these actions should have.
@@ -126,21 +134,6 @@ impl<'a> SingleReplyEvidence<'a> {
         }
         let known = |(name, count): &(u32, u32)| Some((of_names.1.get(*name as usize).copied().flatten()?, *count));
         self.classes.class_counts(actions.indexed_counts().iter().filter_map(known))
-    }
-
-    /// The greatest likelihood that a command can have.
-    fn greatest(&self) -> f64 {
-        self.seen.ln_greatest().exp()
-    }
-
-    fn of_classes(&self, counts: Vec<u32>) -> f64 {
-        let mut known = self.known.borrow_mut();
-        if let Some(likelihood) = known.get(&counts) {
-            return *likelihood;
-        }
-        let likelihood = self.seen.ln_likelihood(&counts).exp();
-        known.insert(counts, likelihood);
-        likelihood
     }
 }
 
@@ -180,10 +173,10 @@ impl<'a> ReplyEvidence<'a> {
         self.single.as_ref().filter(|_| self.kinds.is_none()).map(|single| single.class_counts(actions))
     }
 
-    /// P(single replies | how many of each class there should be), never 0; `None` if the likelihood depends on more.
-    pub(crate) fn likelihood_of_classes(&self, class_counts: &[u32]) -> Option<f64> {
+    /// ln P(single replies | how many of each class there should be); `None` if the likelihood depends on more.
+    pub(crate) fn ln_likelihood_of_classes(&self, class_counts: &[u32]) -> Option<f64> {
         let single = self.single.as_ref().filter(|_| self.kinds.is_none())?;
-        Some(single.seen.ln_likelihood(class_counts).exp().max(f64::MIN_POSITIVE))
+        Some(single.seen.ln_likelihood(class_counts))
     }
 
     /// P(number of replies | these actions).
@@ -215,31 +208,30 @@ impl<'a> ReplyEvidence<'a> {
 }
 
 impl ActionEvidence for ReplyEvidence<'_> {
-    /// P(replies and their bytes | these actions).
-    fn likelihood(&self, actions: &Actions) -> f64 {
+    fn ln_likelihood(&self, actions: &Actions) -> f64 {
         if let Some(likelihood) = self.kinds.as_ref().and_then(|kinds| kinds.likelihood(actions)) {
-            return likelihood;
+            return likelihood.ln();
         }
         if let Some(single) = &self.single {
-            return single.likelihood(actions).max(f64::MIN_POSITIVE);
+            return single.ln_likelihood(actions);
         }
         let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
             let counts = bytes.names.iter().map(|name| actions.count(name));
             bytes.model.likelihood(bytes.seen, self.replies, counts)
         });
-        (of_bytes * self.likelihood_of_number(actions)).max(f64::MIN_POSITIVE)
+        of_bytes.ln() + self.likelihood_of_number(actions).ln()
     }
 
-    /// The greatest likelihood that a command can have; beside kinds, the likelihood of anything else.
-    fn max_likelihood(&self) -> f64 {
+    /// The greatest that a command can have; beside kinds, that of anything else.
+    fn ln_greatest(&self) -> f64 {
         if let Some(kinds) = &self.kinds {
-            return kinds.of_any;
+            return kinds.of_any.ln();
         }
         if let Some(single) = &self.single {
-            return single.greatest();
+            return single.seen.ln_greatest();
         }
         let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
-        of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
+        of_number.ln() + self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0)).ln()
     }
 }
 
@@ -270,15 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn max_likelihood_is_the_greatest_of_all_numbers_of_actions() {
+    fn ln_greatest_is_that_of_the_greatest_of_all_numbers_of_actions() {
         let model = counting();
         let evidence = ReplyEvidence::new(&model, &command(6, 0), 16).unwrap();
-        let likelihoods: Vec<f64> = (1..=16).map(|count| evidence.likelihood(&actions("on", count))).collect();
-        assert!(likelihoods.iter().all(|likelihood| *likelihood <= evidence.max_likelihood()));
-        assert!(likelihoods.contains(&evidence.max_likelihood()) && likelihoods[4] > likelihoods[0]);
-        let max_of = |max_actions| ReplyEvidence::new(&model, &command(6, 0), max_actions).unwrap().max_likelihood();
+        let likelihoods: Vec<f64> = (1..=16).map(|count| evidence.ln_likelihood(&actions("on", count))).collect();
+        assert!(likelihoods.iter().all(|likelihood| *likelihood <= evidence.ln_greatest()));
+        assert!(likelihoods.contains(&evidence.ln_greatest()) && likelihoods[4] > likelihoods[0]);
+        let max_of = |max_actions| ReplyEvidence::new(&model, &command(6, 0), max_actions).unwrap().ln_greatest();
         assert!(max_of(2) < max_of(u32::MAX));
-        let beyond = ReplyEvidence::new(&model, &command(6, 0), 1).unwrap().likelihood(&actions("on", 5));
+        let beyond = ReplyEvidence::new(&model, &command(6, 0), 1).unwrap().ln_likelihood(&actions("on", 5));
         assert_eq!(beyond.to_bits(), likelihoods[4].to_bits());
     }
 
@@ -291,10 +283,37 @@ mod tests {
         ));
         // 25 bytes are the cipher's overhead, as in the command.
         let evidence = ReplyEvidence::new(&model, &command(1, 10 + 31 + 25), 16).unwrap();
-        let (on, off) = (evidence.likelihood(&actions("on", 1)), evidence.likelihood(&actions("off", 1)));
-        assert!(off > 100.0 * on && on > 0.0 && off <= evidence.max_likelihood());
+        let (on, off) = (evidence.ln_likelihood(&actions("on", 1)), evidence.ln_likelihood(&actions("off", 1)));
+        assert!(off > 100_f64.ln() + on && on.is_finite() && off <= evidence.ln_greatest());
         let silent = ReplyEvidence::new(&model, &command(0, 0), 16).unwrap();
-        assert_eq!(silent.likelihood(&actions("on", 1)).to_bits(), silent.likelihood(&actions("off", 1)).to_bits());
+        assert_eq!(
+            silent.ln_likelihood(&actions("on", 1)).to_bits(),
+            silent.ln_likelihood(&actions("off", 1)).to_bits()
+        );
+    }
+
+    /// A burst of a hundred records of something else has a likelihood below the least number there is.
+    #[test]
+    fn replies_among_a_hundred_foreign_records_tell_actions_as_those_of_a_few_do() {
+        let model = ReplyModel::new(model(
+            "[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.0\nsurplus = 0.0\n\
+             [single_replies]\nmerged = 0.0\nshared = 0\nforeign = 0.01\nforeign_sizes = [[60, 9], [50, 1]]\n\
+             per_command = [0, 0]\nper_action = [[1, 0], [0, 1]]\n\
+             class = [{ missing = 0.01, unseen = 0.0, sizes = [[50, 9]] }, { missing = 0.01, unseen = 0.0, sizes = [[55, 9]] }]\n",
+        ));
+        let difference = |foreign: u32| {
+            let foreign_ones = (0..u64::from(foreign)).map(|at| (at + 1, 60 + 25));
+            let single_replies = foreign_ones.chain([(500, 50 + 25)]).map(Into::into).collect();
+            let command = Command { single_replies, ..command(foreign + 1, 0) };
+            let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
+            let [on, off] = ["on", "off"].map(|name| evidence.ln_likelihood(&actions(name, 1)));
+            assert!(on <= evidence.ln_greatest(), "{on} {}", evidence.ln_greatest());
+            on - off
+        };
+        // `off` needs one foreign record more, of a size that they seldom have, and a reply of its own that is missing.
+        let few = difference(3);
+        assert!(few > 1000_f64.ln(), "{few}");
+        assert!((difference(120) - few).abs() < 1e-6, "{}", difference(120));
     }
 
     #[test]

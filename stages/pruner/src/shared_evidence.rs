@@ -23,9 +23,9 @@ const NEGLIGIBLE: f64 = 1e-6;
 /// The replies to one command of a group, as far as they are known: one of several multisets.
 #[derive(Debug)]
 pub(crate) struct SharedEvidence<'a> {
-    /// Each with its weight.
+    /// Each with the logarithm of its weight.
     shares: Vec<(f64, ReplyEvidence<'a>)>,
-    /// Likelihoods computed so far, by how many replies of each class there should be.
+    /// Logarithms of likelihoods computed so far, by how many replies of each class there should be.
     known: RefCell<HashMap<Vec<u32>, f64, RandomState>>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> SharedEvidence<'a> {
     ) -> Option<Self> {
         let of_share = |share: &ReplyShare| {
             let evidence = ReplyEvidence::new(model, &with_replies(command, &share.lengths), max_actions)?;
-            Some((share.weight * orders(share.lengths.len()), evidence))
+            Some(((share.weight * orders(share.lengths.len())).ln(), evidence))
         };
         let shares: Vec<_> = shares.iter().map(of_share).collect::<Option<_>>()?;
         (!shares.is_empty()).then(|| Self { shares, known: RefCell::default() })
@@ -54,24 +54,34 @@ impl<'a> SharedEvidence<'a> {
 }
 
 impl ActionEvidence for SharedEvidence<'_> {
-    fn likelihood(&self, actions: &Actions) -> f64 {
-        let sum = |of: &dyn Fn(&ReplyEvidence<'_>) -> f64| -> f64 {
-            self.shares.iter().map(|(weight, one)| weight * of(one)).sum::<f64>().max(f64::MIN_POSITIVE)
-        };
+    fn ln_likelihood(&self, actions: &Actions) -> f64 {
         let Some(counts) = self.shares.first().and_then(|(_, one)| one.class_counts(actions)) else {
-            return sum(&|one| one.likelihood(actions));
+            return ln_sum(self.shares.iter().map(|(ln_weight, one)| ln_weight + one.ln_likelihood(actions)));
         };
         let mut known = self.known.borrow_mut();
-        if let Some(likelihood) = known.get(&counts) {
-            return *likelihood;
+        if let Some(ln_likelihood) = known.get(&counts) {
+            return *ln_likelihood;
         }
-        let likelihood = sum(&|one| one.likelihood_of_classes(&counts).unwrap_or(0.0));
-        known.insert(counts, likelihood);
-        likelihood
+        let of_share = |(ln_weight, one): &(f64, ReplyEvidence<'_>)| {
+            ln_weight + one.ln_likelihood_of_classes(&counts).unwrap_or(f64::NEG_INFINITY)
+        };
+        let ln_likelihood = ln_sum(self.shares.iter().map(of_share));
+        known.insert(counts, ln_likelihood);
+        ln_likelihood
     }
 
-    fn max_likelihood(&self) -> f64 {
-        self.shares.iter().map(|(weight, one)| weight * one.max_likelihood()).sum()
+    fn ln_greatest(&self) -> f64 {
+        ln_sum(self.shares.iter().map(|(ln_weight, one)| ln_weight + one.ln_greatest()))
+    }
+}
+
+/// The logarithm of a sum of terms with these logarithms.
+fn ln_sum(ln_terms: impl Iterator<Item = f64> + Clone) -> f64 {
+    let greatest = ln_terms.clone().fold(f64::NEG_INFINITY, f64::max);
+    if greatest.is_finite() {
+        greatest + ln_terms.map(|term| (term - greatest).exp()).sum::<f64>().ln()
+    } else {
+        greatest
     }
 }
 
@@ -131,10 +141,12 @@ impl<'a> ProbableActions<'a> {
     /// The probability of replies before they are used. What is not listed has the greatest likelihood.
     fn expected_likelihood(&self, evidence: &ReplyEvidence<'_>) -> f64 {
         let of_classes = |(counts, probability): (&Vec<u32>, &f64)| {
-            probability * evidence.likelihood_of_classes(counts).unwrap_or(0.0)
+            probability * evidence.ln_likelihood_of_classes(counts).map_or(0.0, f64::exp).max(f64::MIN_POSITIVE)
         };
-        let of_other = |(actions, probability): &(&Actions, f64)| probability * evidence.likelihood(actions);
-        let unlisted = if self.unlisted > 0.0 { self.unlisted * evidence.max_likelihood() } else { 0.0 };
+        let of_other = |(actions, probability): &(&Actions, f64)| {
+            probability * evidence.ln_likelihood(actions).exp().max(f64::MIN_POSITIVE)
+        };
+        let unlisted = if self.unlisted > 0.0 { self.unlisted * evidence.ln_greatest().exp() } else { 0.0 };
         self.by_classes.iter().map(of_classes).sum::<f64>() + self.others.iter().map(of_other).sum::<f64>() + unlisted
     }
 }

@@ -57,6 +57,32 @@ fn tiny_likelihoods_do_not_vanish() {
     assert_eq!((totals(&beyond), beyond.candidates()[0].probability), (vec![1, 5], 0.75), "unchanged");
 }
 
+/// Likelihoods below the least number there is.
+struct Hopeless;
+
+impl ActionEvidence for Hopeless {
+    fn ln_likelihood(&self, actions: &Actions) -> f64 {
+        -900.0 - f64::from(actions.count("on"))
+    }
+
+    fn ln_greatest(&self) -> f64 {
+        -901.0
+    }
+}
+
+#[test]
+fn evidence_that_is_hardly_possible_tells_candidates_apart() {
+    let both = listed(&[(1, 0.4), (2, 0.4)]);
+    let mut posterior = Posterior::new(&both, true);
+    posterior.weigh(&Hopeless, None);
+    let e = 1_f64.exp();
+    let whole = 0.4 * e + 0.4 + 0.2 * e;
+    let found: Vec<f64> = posterior.left().map(|(_, probability)| probability).chain([posterior.unlisted]).collect();
+    for (found, wanted) in found.iter().zip([0.4 * e, 0.4, 0.2 * e]) {
+        assert!((found - wanted / whole).abs() < 1e-12, "{found} is not {}", wanted / whole);
+    }
+}
+
 #[test]
 fn equally_probable_candidates_stay_together_and_in_order() {
     assert_eq!(kept(&[(4, 0.2); 5], 4, 0.3).len(), 5);
@@ -119,7 +145,7 @@ fn unlisted_candidates_have_the_rest_of_the_given_probability() {
     let command = command(4, 0);
     let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
     let all = listed(&[(4, 0.2), (5, 0.1), (9, 0.3), (2, 0.4)]);
-    let likelihood = |candidate: &Candidate| candidate.probability * evidence.likelihood(&candidate.actions);
+    let likelihood = |candidate: &Candidate| candidate.probability * evidence.ln_likelihood(&candidate.actions).exp();
     let given: f64 = all.iter().map(likelihood).sum();
     for listed in 1..=all.len() {
         let cut: SharedList<Candidate> = all.iter().take(listed).cloned().collect();
