@@ -258,6 +258,7 @@ struct WhatIf {
     policy: String,
     #[serde(flatten)]
     cost: PaddingOverhead,
+    /// The bytes that padding adds, as a share of those without.
     overhead: f64,
     conclusion: Conclusion,
     before_pruning: Option<Score>,

@@ -242,6 +242,7 @@ impl LabelReading {
     }
 }
 
+/// The time of the first packet of all captures, in nanoseconds since the epoch.
 fn first_packet(captures: &[PathBuf]) -> Result<i64> {
     let mut first: Option<i64> = None;
     for capture in captures.iter().filter(|capture| capture.is_file()) {

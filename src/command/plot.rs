@@ -221,6 +221,7 @@ fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
     Ok(latencies)
 }
 
+/// The times of a histogram; `None` if it is empty or cannot be read.
 fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
     let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty())?;
     let at = |quantile| latency.histogram().value_at_quantile(quantile);

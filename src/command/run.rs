@@ -227,6 +227,7 @@ impl Arguments {
         found.filter(|_| self.model.is_empty() && !self.options.name_a_model())
     }
 
+    /// What a run opens; `None` if it starts programs.
     fn access(&self, prepared: &PreparedRun, continued: Option<&ContinuedRun<'_>>) -> Option<Access> {
         let mut access = prepared.access()?.clone();
         let state = continued.map(|continued| continued.path);

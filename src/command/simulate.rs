@@ -120,6 +120,7 @@ fn best_possible(scenario: &Scenario) -> String {
     }
 }
 
+/// The longest line of a command, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Delayed acknowledgements are due after this time, if nothing else is.

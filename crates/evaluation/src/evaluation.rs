@@ -88,9 +88,11 @@ impl Evaluation {
 }
 
 struct JudgedLabels<'a> {
+    /// `None` without a pruner.
     before: Option<Vec<JudgedLabel<'a>>>,
     after: Vec<JudgedLabel<'a>>,
     fit: ModelFit,
+    /// `None` without any answer.
     subject: Option<&'a str>,
 }
 

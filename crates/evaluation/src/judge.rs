@@ -66,6 +66,7 @@ impl Judgement {
 pub(crate) struct JudgedLabel<'a> {
     /// The true actions, in the order of the labels' actions.
     pub(crate) truth: &'a [u32],
+    /// `None` if no command was found.
     pub(crate) judgement: Option<&'a Judgement>,
 }
 
@@ -169,6 +170,7 @@ fn sums_of_sizes(model: &Model, counts: impl Iterator<Item = u32>) -> [i64; 2] {
 /// A summary of the probabilities of a command's candidates.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ProbabilitySummary {
+    /// The probability of the first candidate; `None` without candidates.
     pub(crate) first: Option<f64>,
     /// The entropy in bits. For a truncated list this is an upper bound: unlisted candidates count as equally probable.
     pub(crate) entropy_bits: f64,

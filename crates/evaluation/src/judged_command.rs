@@ -41,11 +41,13 @@ impl JudgedCommand {
 #[derive(Debug)]
 pub(crate) struct LabelIndex<'a> {
     judge: CandidateJudge<'a>,
+    /// Time, row and true actions, in order of time.
     rows: Vec<(i64, usize, &'a [u32])>,
     tolerance_ns: i64,
 }
 
 impl<'a> LabelIndex<'a> {
+    /// An index of rows given by time and true actions, in the order of the file.
     pub(crate) fn new(
         judge: CandidateJudge<'a>,
         rows: impl Iterator<Item = (i64, &'a [u32])>,

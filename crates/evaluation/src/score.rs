@@ -153,6 +153,7 @@ impl CredibleSet {
 }
 
 impl CandidateCounts {
+    /// `None` without any.
     pub(crate) fn new(counts: impl Iterator<Item = u64>) -> Option<Self> {
         let counts: Vec<u64> = counts.collect();
         let values = || counts.iter().map(|count| *count as f64);

@@ -30,6 +30,7 @@ const PEAKS: usize = 12;
 /// What is added to the times of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelOffset {
+    /// So many nanoseconds.
     By(i64),
     /// This time, in nanoseconds since the epoch: that of the captures' first packet, from which the times count.
     From(i64),

@@ -246,6 +246,7 @@ fn held(object: &Map<String, Value>) -> Option<&'static str> {
     })
 }
 
+/// What a text or a number says; `None` for other values.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

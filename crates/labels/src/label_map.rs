@@ -178,11 +178,13 @@ impl LabelMap {
         log.events(&self.time, &self.entity, &self.state)
     }
 
+    /// The action of an event; `None` if it is none.
     pub(crate) fn action(&self, event: &Event) -> Option<&str> {
         let states = most_particular(&self.actions, &event.entity)?;
         most_particular(states, &event.state).map(String::as_str)
     }
 
+    /// [`Self::together`] in nanoseconds.
     pub(crate) fn together_ns(&self) -> Result<i64, String> {
         let duration: Option<SignedDuration> = self.together.parse().ok();
         let nanoseconds = duration.and_then(|duration| i64::try_from(duration.as_nanos()).ok());

@@ -35,6 +35,7 @@ const NS: u64 = 1_000_000_000;
 pub struct Labels {
     /// The actions, in the order of the columns, or of their first mention in a list.
     pub actions: Vec<String>,
+    /// The commands, in the order of the rows.
     pub rows: Vec<Label>,
     /// Whether the times have no seconds, so that a command may be a minute away.
     pub is_to_the_minute: bool,
@@ -199,6 +200,7 @@ impl Labels {
     }
 }
 
+/// The bytes of a file, of at most 256 MiB.
 fn whole(input: impl Read) -> Result<Vec<u8>, LabelError> {
     let mut bytes = Vec::new();
     input.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;

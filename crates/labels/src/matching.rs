@@ -173,6 +173,7 @@ impl CommandTimes {
         around.filter_map(|at| self.commands.get(at)).any(|(other, _)| other.abs_diff(time) <= self.tolerance)
     }
 
+    /// The pairs of label and command, in order of the labels.
     fn pairs(&self, label_times: &[i64]) -> Vec<(usize, usize)> {
         let Self { commands, tolerance } = self;
         let near = label_times.iter().copied().zip(0..).filter(|(time, _)| self.has_near(*time));

@@ -18,6 +18,7 @@ pub(crate) struct Column {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
+    /// Nanoseconds since the epoch.
     Time,
     Unsigned,
     Signed,
@@ -143,6 +144,7 @@ const IDENTIFICATION: &[(&str, ColumnType)] = &[
     ("device_types", Structs(&[("device", Text), ("probability", Float)])),
 ];
 
+/// The columns of a kind in order; `None` for an unknown kind.
 pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
     let own: &[_] = match kind {
         "hello" => &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Texts)],

@@ -30,6 +30,7 @@ pub(crate) struct ParquetFile<W: Write + Send> {
     columns: Vec<(Column, Field)>,
     rows: usize,
     bytes: usize,
+    /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
 }
 

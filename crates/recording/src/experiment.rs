@@ -137,6 +137,7 @@ impl Experiment {
         self
     }
 
+    /// The actions, in the order of counts.
     pub fn actions(&self) -> &[String] {
         &self.actions
     }

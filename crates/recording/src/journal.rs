@@ -55,6 +55,7 @@ impl Step {
 pub struct Journal {
     schema: u32,
     pub seed: u64,
+    /// The actions, in the order of counts.
     pub actions: Vec<String>,
     /// The commands, in the order in which they were handed over.
     pub steps: Vec<Step>,

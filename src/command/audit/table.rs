@@ -204,6 +204,7 @@ impl<'a> TunnelReport<'a> {
         spaced([sentence, premises.flatten().collect(), named, self.beside("of the command", measures)])
     }
 
+    /// What other flows send; `None` if there are none.
     fn background_in_words(&self) -> Option<String> {
         let Background { flows, conversations, seconds, busy, .. } = self.background?;
         let left_out = match self.audit.left_out {

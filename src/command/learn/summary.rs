@@ -233,6 +233,7 @@ fn lines_of_found(found: &FoundSizes) -> Vec<String> {
     lines
 }
 
+/// What is said of an action besides its size: the reply and the share of all actions.
 fn found_of_action(found: &FoundSizes, name: &str) -> String {
     let at = found.names.iter().position(|known| known == name);
     let Some(action) = at.and_then(|at| found.fit.actions.get(at)) else { return String::new() };

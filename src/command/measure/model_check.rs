@@ -22,6 +22,7 @@ pub(crate) struct ModelCheck {
     pub(super) other_ciphers: u64,
     /// How many that it knows have a size that no command of the model has.
     pub(super) unknown_sizes: u64,
+    /// `None` if the figures cannot be computed.
     pub(super) figures: Option<ModelFigures>,
     pub(super) fault: Option<String>,
 }

@@ -30,7 +30,9 @@ pub(crate) struct MeasuredAudit {
     pub(crate) labels: MatchCounts,
     pub(crate) by_size: MeasuredSecrets,
     pub(crate) with_reply_count: MeasuredSecrets,
+    /// The same with the bytes of replies.
     pub(crate) with_reply_bytes: MeasuredSecrets,
+    /// Whether labels are independent of the order of commands.
     order: PermutationTest,
     pub(crate) model: Option<ModelCheck>,
     seed: u64,

@@ -160,6 +160,7 @@ fn language(path: &Path) -> Result<Option<SourceLanguage>> {
     }
 }
 
+/// The most bytes that padding may add to a command, as is expected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Amount {
     share: f64,

@@ -160,6 +160,7 @@ struct Compared {
     /// The name in a table of countermeasures with the same policy.
     #[serde(skip)]
     short_name: String,
+    /// `None` if it cannot be computed.
     effect: Option<CountermeasureEffect>,
     fault: Option<String>,
 }
@@ -307,6 +308,7 @@ pub(super) fn compared(policy: &PaddingPolicy) -> Vec<Countermeasures> {
     compared
 }
 
+/// A share of dummies: some, but not all.
 fn dummies(text: &str) -> Result<f64, String> {
     let share = share(text).ok().filter(|share| *share <= 0.99);
     share.ok_or_else(|| "it must be above 0 and at most 0.99, or 99%".to_owned())

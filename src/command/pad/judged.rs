@@ -112,6 +112,7 @@ pub(super) fn opening(sentence: &str, prior: &str) -> Vec<Document> {
     vec![paragraph(sentence, 0), paragraph(format!("prior: {prior}"), 7)]
 }
 
+/// Megabytes, with more digits below one.
 fn megabytes(megabytes: f64) -> Value {
     Number(megabytes, if megabytes < 1.0 { 4 } else { 1 })
 }
@@ -237,6 +238,7 @@ const MULTIPLES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
 
 const TLS13: [u64; 2] = [64, 256];
 
+/// The most bytes of random padding.
 const RANDOM: [u64; 3] = [8, 32, 128];
 
 /// Budgets of best tables, as shares of the bytes of commands.

@@ -66,6 +66,7 @@ impl Content {
         if is_model { Self::Model(text) } else { Self::Profile(text) }
     }
 
+    /// What is drawn of it, unless something else is asked for.
     pub(super) fn kind(&self) -> PictureKind {
         match self {
             Self::Answers(_) => PictureKind::Timeline,

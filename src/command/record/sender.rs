@@ -156,6 +156,7 @@ impl Drop for Fed {
     }
 }
 
+/// The longest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 400;
 
 /// How often it is looked whether the recording was interrupted.

@@ -141,6 +141,7 @@ pub(super) struct ModelFindings {
     pub(super) verdict: Verdict,
     pub(super) tiles: Vec<Tile>,
     pub(super) fix: String,
+    /// `None` where there are no figures.
     pub(super) expected_sizes: Option<Figure>,
     pub(super) sections: Vec<Section>,
 }

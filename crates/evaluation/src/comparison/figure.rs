@@ -150,6 +150,7 @@ impl<'a> RunOutcomes<'a> {
 pub(super) struct CommandOutcome<'a> {
     is_found: bool,
     before: Option<&'a Judgement>,
+    /// `None` if no command was found.
     after: Option<&'a Judgement>,
 }
 

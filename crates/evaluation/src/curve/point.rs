@@ -47,8 +47,11 @@ pub struct DrawRemark {
 /// The most important figures of the models of a point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MedianScore {
+    /// The share of commands with the truth among the candidates.
     pub precision: MedianShare,
+    /// The share of commands whose first candidate is the truth.
     pub top_1: MedianShare,
+    /// The share of commands with the truth among the first five candidates.
     pub top_5: MedianShare,
     /// The mean number of candidates: the median of the models.
     pub candidates: f64,

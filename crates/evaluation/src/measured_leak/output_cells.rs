@@ -22,6 +22,7 @@ fn square(apart: u64) -> u128 {
 
 #[derive(Debug)]
 pub(super) struct OutputCells {
+    /// In ascending order.
     pub(super) outputs: Vec<SeenOutput>,
     pub(super) rows: Vec<Vec<usize>>,
 }
@@ -78,6 +79,7 @@ impl NearestCells {
         nearest
     }
 
+    /// Adds the cell of an output, unless it is there.
     pub(super) fn insert(&mut self, SeenOutput { size, replies }: SeenOutput, cell: usize) {
         self.by_size.entry(size).or_default().insert(replies, cell);
     }

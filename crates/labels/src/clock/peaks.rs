@@ -106,6 +106,7 @@ impl Search {
     }
 }
 
+/// The best constant shifts, at least two tolerances apart, the best first.
 pub(super) fn distinct_peaks(search: &Search, most: usize) -> Vec<i64> {
     let mut peaks: Vec<Peak> = search.peaks(&search.labels, 0, MAX_SHIFT_NS).into_values().collect();
     peaks.sort_unstable_by_key(|peak| (Reverse(peak.near), peak.offset_ns.unsigned_abs(), peak.offset_ns));

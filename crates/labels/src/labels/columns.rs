@@ -24,6 +24,7 @@ enum Form {
 
 #[derive(Debug, Default)]
 pub(crate) struct ListedActions {
+    /// In the order of their first mention.
     names: Vec<String>,
     indices: BTreeMap<String, usize>,
     commands: usize,

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 pub(crate) const MAX_COUNT: u32 = 1 << 20;
 
+/// The largest file that is read, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// The most rows of a table and events of a log: each takes some hundred bytes of memory, however short it is.
@@ -16,6 +17,7 @@ pub(crate) const MAX_ROWS: usize = 1 << 21;
 
 pub(crate) const MAX_VALUES: usize = 1 << 24;
 
+/// The longest row of a table, in bytes.
 pub(crate) const MAX_ROW_BYTES: usize = 1 << 20;
 
 /// The most actions that a list of `time,action` may name.

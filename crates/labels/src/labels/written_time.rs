@@ -26,6 +26,7 @@ const MIN_WHOLE_MINUTES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EpochUnit {
     name: &'static str,
+    /// Decimals down to the nanosecond.
     decimals: usize,
 }
 
@@ -37,6 +38,7 @@ const UNITS: [(u64, EpochUnit); 3] = [
 
 const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
 
+/// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
     zone: Option<&'a LabelZone>,
     format: Option<DateFormat>,

@@ -24,6 +24,7 @@ pub(super) struct Leaf {
     definitions: Vec<i16>,
     /// For each of them, in which of the lists around it an entry begins; 0 begins a row. `None` outside lists.
     repetitions: Option<Vec<i16>>,
+    /// Whether it is never null.
     is_required: bool,
 }
 

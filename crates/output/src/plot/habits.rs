@@ -34,6 +34,7 @@ const LABELS: f64 = 30.0;
 const HOUR: f64 = 12.0;
 const BETWEEN: f64 = 26.0;
 const PANEL: f64 = LABELS + 24.0 * HOUR;
+/// The height of a weekday, unless the picture has a height.
 const DAY: f64 = 12.0;
 const MIN_DAY: f64 = 10.0;
 /// Above the hours of a panel: its title; below them: the clock.

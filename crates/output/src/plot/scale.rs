@@ -124,6 +124,7 @@ impl Axis {
         (time - self.first) as f64 / (self.last - self.first) as f64 * self.pixels
     }
 
+    /// Round times at least `min_distance` pixels from each other.
     pub(super) fn ticks(&self, times: &TimeFormat, min_distance: f64) -> Vec<Tick> {
         let step = self.step(min_distance);
         let clock = if step < SECOND { "%H:%M:%S.%3f" } else { "%H:%M:%S" };
