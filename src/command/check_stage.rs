@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use jiff::SignedDuration;
 use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 use super::document::line;
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     #[arg(short = 'r', long, value_name = "FILE")]
     input: Option<PathBuf>,
 
+    /// How long it may take to end after its input, and to answer while its input pauses
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = limit)]
+    timeout: Duration,
+
     #[command(flatten)]
     format: ReportFormatOption,
 
@@ -47,11 +52,14 @@ fn kinds() -> impl TypedValueParser<Value = ConsumedKind> {
     })
 }
 
-/// How long a stage may take to end after its input, and to answer while its input pauses.
-const LIMIT: Duration = Duration::from_secs(10);
+fn limit(text: &str) -> Result<Duration, String> {
+    let duration = text.parse::<SignedDuration>().map_err(|error| error.to_string())?;
+    let limit = Duration::try_from(duration).ok().filter(|limit| !limit.is_zero());
+    limit.ok_or_else(|| "it must be above 0 s".to_owned())
+}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let Arguments { kind, ref command, .. } = *arguments;
+    let Arguments { kind, ref command, timeout, .. } = *arguments;
     let input = match &arguments.input {
         Some(path) => RecordedStream::read(path)?,
         None => RecordedStream::simulated(kind)?,
@@ -60,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let kind = kind.name();
         return Err(usage!("the recorded stream has no frame of kind `{kind}`; see `--kind`"));
     }
-    let program = TestedProgram { command: command.clone(), limit: LIMIT };
+    let program = TestedProgram { command: command.clone(), limit: timeout };
     let report = check(&program, &input, kind).map_err(|error| {
         let program = command.first().map(|program| program.display().to_string()).unwrap_or_default();
         usage!("`{program}` cannot be run: {error}")

@@ -139,21 +139,21 @@ fn every_broken_rule_is_reported() {
 fn missing_flush_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let command = misbehaving(folder.path(), "sys.stdout.flush()", "pass");
-    let output = check(&["--format=json"], &command);
+    let output = check(&["--format=json", "--timeout", "3s"], &command);
     assert!(checks(&output, "failed").contains(&"prompt".to_owned()), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
 fn program_that_is_no_stage_fails_the_first_check() {
-    for (script, words) in [
-        ("true", "the frame stream is empty"),
-        ("cat; exit 4", "it exited with 4"),
-        ("echo why >&2; exit 1", "saying: why"),
-        ("sleep 1000", "it did not end"),
-        ("kill -9 $$", "signal 9 ended it"),
+    for (script, timeout, words) in [
+        ("true", "10s", "the frame stream is empty"),
+        ("cat; exit 4", "10s", "it exited with 4"),
+        ("echo why >&2; exit 1", "10s", "saying: why"),
+        ("sleep 1000", "100ms", "it did not end"),
+        ("kill -9 $$", "10s", "signal 9 ended it"),
     ] {
         let command = ["sh", "-c", script].map(str::to_owned);
-        let output = check(&[], &command);
+        let output = check(&["--timeout", timeout], &command);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{script}: {text}");
         assert!(text.contains(words) && text.contains("docs/frames.md, 9. Programs"), "{script}: {text}");
