@@ -81,10 +81,9 @@ fn output_key(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> R
         source.options.iter().filter(|(option, _)| *option != "files").collect();
     key = next_key(key, &json!([source.entry.name, options, read]));
     for stage in others {
-        let files = stage.entry.path_keys();
         let mut plain = BTreeMap::new();
         for (option, value) in &stage.options {
-            let value = if files.contains(option) { digested(value) } else { Ok(json!(value)) };
+            let value = if stage.entry.paths.contains(&option.as_str()) { digested(value) } else { Ok(json!(value)) };
             // The stage itself reports this when it is built.
             let Ok(value) = value else { return Ok(None) };
             plain.insert(option, value);

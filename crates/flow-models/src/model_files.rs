@@ -1,6 +1,6 @@
 //! The option `model` of the stages: in `pipeline.toml` one file or a list of files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -36,12 +36,6 @@ pub fn serialize<S: Serializer>(files: &[PathBuf], serializer: S) -> Result<S::O
     match files {
         [only] => only.serialize(serializer),
         files => files.serialize(serializer),
-    }
-}
-
-pub fn resolve(files: &mut [PathBuf], folder: &Path) {
-    for file in files {
-        *file = folder.join(&*file);
     }
 }
 

@@ -228,8 +228,7 @@ impl Pipeline {
     pub fn resolved_stages(&self) -> Vec<ResolvedStage> {
         let resolved = |stage: &PipelineStage| match &stage.kind {
             StageKind::BuiltIn { entry, options } => {
-                let mut configured = entry.configure(options.clone()).ok()?;
-                Some(ResolvedStage { entry, options: configured.resolved_in(Path::new("")).ok()? })
+                Some(ResolvedStage { entry, options: entry.configure(options.clone()).ok()?.table().ok()? })
             }
             StageKind::Embedded { .. } | StageKind::External { .. } => None,
         };
@@ -296,8 +295,8 @@ impl Pipeline {
     fn add_inputs(&self, stage: &PipelineStage, files: &mut RunFiles) {
         match &stage.kind {
             StageKind::BuiltIn { entry, options } => {
-                for key in entry.path_keys() {
-                    let paths = options.get(&key).map_or(&[][..], |value| match value {
+                for key in entry.paths {
+                    let paths = options.get(*key).map_or(&[][..], |value| match value {
                         Value::Array(values) => values,
                         single => std::slice::from_ref(single),
                     });

@@ -1,8 +1,7 @@
 //! The seven standard stages, and an optional one: the only module that knows all of them.
 
-use std::any::TypeId;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Arg, Command};
 use schemars::JsonSchema;
@@ -18,6 +17,8 @@ pub struct StageEntry {
     /// The kind of frame it consumes; `None` for a source.
     pub consumes: Option<&'static str>,
     pub makes: &'static str,
+    /// The names of the options that hold paths.
+    pub paths: &'static [&'static str],
     about: &'static str,
     command: fn() -> Command,
     schema: fn() -> serde_json::Value,
@@ -55,6 +56,7 @@ impl StageEntry {
             name: O::NAME,
             consumes,
             makes,
+            paths: O::PATHS,
             about: O::ABOUT,
             command: program::command::<O>,
             schema: type_schema::of_type::<O>,
@@ -74,28 +76,13 @@ impl StageEntry {
         (self.schema)()
     }
 
-    pub fn keys(&self) -> Vec<String> {
-        let schema = self.schema();
-        schema["properties"].as_object().map_or_else(Vec::new, |options| options.keys().cloned().collect())
-    }
-
-    /// The names of the options that hold paths.
-    pub fn path_keys(&self) -> Vec<String> {
-        let command = self.command();
-        let keys = self.keys().into_iter();
-        let names_files = |key: &String| {
-            let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
-            argument.is_some_and(|argument| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>())
-        };
-        keys.filter(names_files).collect()
-    }
-
     pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
         (self.configure)(options)
     }
 
     /// Sets one of the stage's options. A single value may be meant as a list of one. Every option has a default, so
-    /// that each can be read alone and be blamed. Paths become relative to what `folder` is relative to.
+    /// that each can be read alone and be blamed. From a pipeline file, paths become relative to what its `folder` is
+    /// relative to.
     pub(crate) fn set(
         &self,
         options: &mut Table,
@@ -103,20 +90,35 @@ impl StageEntry {
         value: Value,
         folder: Option<&Path>,
     ) -> Result<(), String> {
+        let fault = |message: &str| format!("{}.{key}: {}", self.name, explained(message));
         let with = |value: &Value| self.configure(Table::from_iter([(key.to_owned(), value.clone())]));
         let list = Value::Array(vec![value.clone()]);
-        let fault = |message: &str| format!("{}.{key}: {}", self.name, explained(message));
-        let (mut value, mut configured) = match (with(&value), with(&list)) {
-            (Ok(configured), _) => (value, configured),
-            (Err(_), Ok(configured)) => (list, configured),
-            (Err(error), Err(_)) => return Err(fault(error.message())),
+        let (mut value, configured) = match with(&value) {
+            Ok(configured) => (value, configured),
+            Err(error) => (list.clone(), with(&list).map_err(|_| fault(error.message()))?),
         };
         if let Some(folder) = folder {
-            let mut resolved = configured.resolved_in(folder).map_err(|error| fault(&error.to_string()))?;
-            value = resolved.remove(key).unwrap_or(value);
+            // As it is written by its type, so that equal times are equal texts.
+            value = configured.table().map_err(|error| fault(&error.to_string()))?.remove(key).unwrap_or(value);
+            if self.paths.contains(&key) {
+                self.resolve(&mut value, folder).map_err(fault)?;
+            }
         }
         options.insert(key.to_owned(), value);
         Ok(())
+    }
+
+    /// Makes a relative path, or each in a list, relative to what `folder` is relative to.
+    fn resolve(&self, value: &mut Value, folder: &Path) -> Result<(), &'static str> {
+        match value {
+            Value::String(stdin) if self.consumes.is_none() && stdin == "-" => Ok(()),
+            Value::String(path) => {
+                *path = folder.join(&*path).into_os_string().into_string().map_err(|_| "path contains invalid UTF-8 characters")?;
+                Ok(())
+            }
+            Value::Array(paths) => paths.iter_mut().try_for_each(|path| self.resolve(path, folder)),
+            _ => Ok(()),
+        }
     }
 
     /// The arguments of the stage's program that set these options.
@@ -161,8 +163,8 @@ pub trait StageConfig: Send {
 
     fn access(&self) -> Access;
 
-    /// The options as a table, with relative paths made relative to the current folder instead of `folder`.
-    fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error>;
+    /// The options as a table.
+    fn table(&self) -> Result<Table, toml::ser::Error>;
 }
 
 impl<O: StageOptions + Send> StageConfig for O {
@@ -174,15 +176,21 @@ impl<O: StageOptions + Send> StageConfig for O {
         StageOptions::access(self)
     }
 
-    fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error> {
-        self.resolve_paths(folder);
+    fn table(&self) -> Result<Table, toml::ser::Error> {
         Table::try_from(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::any::TypeId;
+    use std::path::PathBuf;
+
     use super::*;
+
+    fn keys(entry: &StageEntry) -> Vec<String> {
+        entry.schema()["properties"].as_object().unwrap().keys().cloned().collect()
+    }
 
     #[test]
     fn every_stage_consumes_the_frames_of_the_previous_one() {
@@ -195,16 +203,16 @@ mod tests {
     #[test]
     fn every_key_is_a_flag_of_the_program() {
         for entry in all() {
-            let defaults = entry.configure(Table::new()).unwrap().resolved_in(Path::new("")).unwrap();
+            let defaults = entry.configure(Table::new()).unwrap().table().unwrap();
             let command = entry.command();
             for key in defaults.keys() {
                 assert!(command.get_arguments().any(|argument| is_of_key(argument, key)), "{}: {key}", entry.name);
             }
             // Also those without a default.
-            for key in entry.keys() {
+            for key in keys(entry) {
                 assert!(command.get_arguments().any(|argument| is_of_key(argument, &key)), "{}: {key}", entry.name);
             }
-            assert!(defaults.keys().all(|key| entry.keys().contains(key)), "{}", entry.name);
+            assert!(defaults.keys().all(|key| keys(entry).contains(key)), "{}", entry.name);
             let arguments = entry.arguments(&defaults);
             let parsed =
                 entry.command().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));
@@ -213,10 +221,35 @@ mod tests {
     }
 
     #[test]
-    fn path_keys_are_files_models_and_profiles() {
-        let keys = STAGES.each_ref().map(StageEntry::path_keys);
+    fn options_that_hold_paths_are_those_of_the_command_line() {
+        let is_path = |argument: &&Arg| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+        for entry in all() {
+            let command = entry.command();
+            let keys = keys(entry).into_iter().filter(|key| {
+                command.get_arguments().filter(is_path).any(|argument| is_of_key(argument, key))
+            });
+            assert_eq!(keys.collect::<Vec<_>>(), entry.paths, "{}", entry.name);
+        }
+        let paths = STAGES.each_ref().map(|entry| entry.paths);
         let expected: [&[&str]; 7] = [&["files"], &[], &[], &["model"], &["model"], &["model"], &["model", "profile"]];
-        assert_eq!(keys.each_ref().map(|keys| keys.iter().map(String::as_str).collect::<Vec<_>>()), expected);
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn paths_of_a_file_are_relative_to_its_folder() {
+        let resolved = |entry: &StageEntry, key: &str, value: Value| {
+            let mut options = Table::new();
+            entry.set(&mut options, key, value, Some(Path::new("there"))).unwrap();
+            options.remove(key).unwrap()
+        };
+        let files = || vec![Value::from("a.pcap"), "-".into(), "/b".into()];
+        let expected = vec![Value::from("there/a.pcap"), "-".into(), "/b".into()];
+        assert_eq!(resolved(&STAGES[0], "files", files().into()), expected.into());
+        for (entry, key) in [(3, "model"), (4, "model"), (5, "model"), (6, "model"), (6, "profile")] {
+            assert_eq!(resolved(&STAGES[entry], key, "m.toml".into()), "there/m.toml".into(), "{key}");
+        }
+        assert_eq!(resolved(&OPTIONAL[0], "profile", "p.toml".into()), "there/p.toml".into());
+        assert_eq!(resolved(&STAGES[3], "gap", "0.08s".into()), "80ms".into());
     }
 
     #[test]

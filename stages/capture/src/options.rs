@@ -1,7 +1,7 @@
 //! The options of `capture`: its flags and its keys in `pipeline.toml`.
 
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -138,11 +138,7 @@ impl StageOptions for Options {
         "capture --interface eth1 --filter tcp | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames",
     ];
 
-    fn resolve_paths(&mut self, folder: &Path) {
-        for file in self.files.iter_mut().filter(|file| file.as_os_str() != "-") {
-            *file = folder.join(&*file);
-        }
-    }
+    const PATHS: &'static [&'static str] = &["files"];
 
     fn access(&self) -> Access {
         let mut access = Access::default();

@@ -2,9 +2,6 @@
 
 mod clock;
 
-use std::path::Path;
-
-use sizeleak_flow_models::model_files;
 use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
 use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_platform::counters;
@@ -433,9 +430,7 @@ impl StageOptions for Options {
         "command-segmenter --algorithm adaptive < records.frames > commands.frames",
     ];
 
-    fn resolve_paths(&mut self, folder: &Path) {
-        model_files::resolve(&mut self.model, folder);
-    }
+    const PATHS: &'static [&'static str] = &["model"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(CommandSegmenter::new(self)?)))

@@ -1,11 +1,11 @@
 //! The options of `decomposer`: its flags and its keys in `pipeline.toml`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_flow_models::build_per_section;
 use sizeleak_inference::space::PriorName;
 use sizeleak_platform::runtime::{ConfigureError, Runnable, StageOptions};
 
@@ -56,9 +56,7 @@ impl StageOptions for Options {
         &["epsilon-corrector --model model.toml < commands.frames | decomposer --model model.toml --limit 100 \
          | sizeleak frames"];
 
-    fn resolve_paths(&mut self, folder: &Path) {
-        model_files::resolve(&mut self.model, folder);
-    }
+    const PATHS: &'static [&'static str] = &["model"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if self.limit == 0 {
@@ -86,9 +84,8 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
-        let mut options: Options = toml::from_str("model = \"m.toml\"\nlimit = 5").unwrap();
-        options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: vec!["there/m.toml".into()], limit: 5, ..Options::default() });
+        let options: Options = toml::from_str("model = \"m.toml\"\nlimit = 5").unwrap();
+        assert_eq!(options, Options { model: vec!["m.toml".into()], limit: 5, ..Options::default() });
         let options: Options = toml::from_str("prior = \"flat\"\nfree = true").unwrap();
         assert_eq!((options.prior, options.free), (PriorName::Flat, true));
         assert!(toml::from_str::<Options>("prior = \"best\"").is_err());

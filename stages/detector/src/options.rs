@@ -1,6 +1,6 @@
 //! The options of `detector`: its flags and its keys in `pipeline.toml`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -38,9 +38,7 @@ impl StageOptions for Options {
         &["sizeleak run home.pcap --gateway 192.168.1.20 --model model.toml --format frames | detector --profile \
          home.profile.toml | sizeleak frames --kind deviation"];
 
-    fn resolve_paths(&mut self, folder: &Path) {
-        self.profile.iter_mut().for_each(|profile| *profile = folder.join(&profile));
-    }
+    const PATHS: &'static [&'static str] = &["profile"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         let profile = match &self.profile {
@@ -70,9 +68,8 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
-        let mut options: Options = toml::from_str("profile = \"p.toml\"\nbudget = \"1/month\"").unwrap();
-        options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { profile: Some("there/p.toml".into()), budget: "1/month".parse().unwrap() });
+        let options: Options = toml::from_str("profile = \"p.toml\"\nbudget = \"1/month\"").unwrap();
+        assert_eq!(options, Options { profile: Some("p.toml".into()), budget: "1/month".parse().unwrap() });
         assert!(toml::from_str::<Options>("budget = \"often\"").is_err());
     }
 }

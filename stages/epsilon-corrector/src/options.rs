@@ -1,12 +1,12 @@
 //! The options of `epsilon-corrector`: its flags and its keys in `pipeline.toml`.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_flow_models::build_per_section;
 use sizeleak_model::Smoothing;
 use sizeleak_platform::runtime::{ConfigureError, Runnable, StageOptions};
 
@@ -40,9 +40,7 @@ impl StageOptions for Options {
     const EXAMPLES: &'static [&'static str] =
         &["epsilon-corrector --model model.toml < commands.frames | sizeleak frames --kind correction"];
 
-    fn resolve_paths(&mut self, folder: &Path) {
-        model_files::resolve(&mut self.model, folder);
-    }
+    const PATHS: &'static [&'static str] = &["model"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if self.k == Some(0) {
@@ -75,9 +73,8 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
-        let mut options: Options = toml::from_str("model = \"m.toml\"\nk = 5\nfixed = true").unwrap();
-        options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: vec!["there/m.toml".into()], k: Some(5), fixed: true });
+        let options: Options = toml::from_str("model = \"m.toml\"\nk = 5\nfixed = true").unwrap();
+        assert_eq!(options, Options { model: vec!["m.toml".into()], k: Some(5), fixed: true });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("K = 5").is_err());
     }

@@ -1,12 +1,12 @@
 //! The options of `pruner`: its flags and its keys in `pipeline.toml`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_flow_models::build_per_section;
 use sizeleak_habits::{HabitPrior, Profile};
 use sizeleak_model::InventoryError;
 use sizeleak_platform::runtime::{ConfigureError, Runnable, StageOptions};
@@ -55,10 +55,7 @@ impl StageOptions for Options {
         "decomposer --model model.toml < corrections.frames | pruner --model model.toml --keep 0.99 | sizeleak frames",
     ];
 
-    fn resolve_paths(&mut self, folder: &Path) {
-        model_files::resolve(&mut self.model, folder);
-        self.profile.iter_mut().for_each(|profile| *profile = folder.join(&profile));
-    }
+    const PATHS: &'static [&'static str] = &["model", "profile"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if !(self.keep > 0.0 && self.keep <= 1.0) {
@@ -97,18 +94,17 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
-        let mut options: Options =
+        let options: Options =
             toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true\nprofile = \"p.toml\"")
                 .unwrap();
-        options.resolve_paths(Path::new("there"));
         assert_eq!(
             options,
             Options {
-                model: vec!["there/m.toml".into()],
+                model: vec!["m.toml".into()],
                 mode: PruningMode::Paper,
                 keep: 0.5,
                 free: true,
-                profile: Some("there/p.toml".into())
+                profile: Some("p.toml".into())
             }
         );
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());

@@ -1,6 +1,5 @@
 //! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
 
-use std::any::TypeId;
 use std::env;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -132,19 +131,15 @@ pub fn main<O: StageOptions>() -> ExitCode {
 
 /// The files that the program reads and writes: the values of all options that are paths.
 fn run_files<O: StageOptions>(matches: &ArgMatches) -> RunFiles {
-    let (mut files, command) = (RunFiles::new(), command::<O>());
+    let mut files = RunFiles::new();
     files.reads_stdin();
     files.writes("stdout", Path::new("-"));
-    let paths =
-        command.get_arguments().filter(|argument| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>());
-    for id in paths.map(|argument| argument.get_id().as_str()) {
-        for path in matches.get_many::<PathBuf>(id).into_iter().flatten() {
-            if id == "latency_log" {
-                files.writes("`--latency-log`", path);
-            } else {
-                files.reads(&format!("the value of `{id}`"), path);
-            }
-        }
+    for option in O::PATHS {
+        let paths = matches.get_many::<PathBuf>(option).into_iter().flatten();
+        paths.for_each(|path| files.reads(&format!("the value of `{option}`"), path));
+    }
+    if let Some(log) = matches.get_one::<PathBuf>("latency_log") {
+        files.writes("`--latency-log`", log);
     }
     files
 }

@@ -1,7 +1,5 @@
 //! A stage or source of any type, ready to run: how it is configured, how it ends, and who observes it.
 
-use std::path::Path;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sizeleak_frame::{Notice, Summary};
@@ -125,10 +123,8 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     /// Example command lines for the help text.
     const EXAMPLES: &'static [&'static str];
 
-    /// Makes relative paths relative to `folder`, which holds the pipeline file.
-    fn resolve_paths(&mut self, folder: &Path) {
-        let _ = folder;
-    }
+    /// The names of the options that hold paths.
+    const PATHS: &'static [&'static str] = &[];
 
     /// What the stage opens while it runs: by default nothing, since its files are read when it is built.
     fn access(&self) -> Access {

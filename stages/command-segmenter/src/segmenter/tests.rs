@@ -268,13 +268,6 @@ fn a_negative_time_is_refused() {
     assert!(CommandSegmenter::new(&options).is_err());
 }
 
-#[test]
-fn the_path_of_the_model_is_relative_to_the_folder_of_the_pipeline_file() {
-    let mut options = Options { model: vec!["m.toml".into()], ..Options::default() };
-    options.resolve_paths(Path::new("there"));
-    assert_eq!(options.model, [Path::new("there/m.toml")]);
-}
-
 proptest! {
     #[test]
     fn each_record_is_in_at_most_one_command(records in records(-100..5000, 400, 80)) {

@@ -1,5 +1,7 @@
 //! The algorithm `learned`: it learns from labelled records and then finds the commands in others of the same gateway.
 
+use std::path::Path;
+
 use sizeleak_model::{Model, NoiseStatistics, RecordLayout};
 
 use super::*;
