@@ -128,13 +128,6 @@ impl<'a, R: Row> BatchIter<'a, R> {
     pub fn advance(&mut self) {
         self.rows.next();
     }
-
-    /// The bytes of the row `rows` after the next one, for prefetching; empty unless it is in the current buffer.
-    #[inline]
-    pub fn data_ahead(&self, rows: usize) -> &'a [u8] {
-        let row = self.rows.as_slice().get(rows);
-        row.and_then(|row| self.cursor.in_same_buffer(row.location())).unwrap_or_default()
-    }
 }
 
 impl<'a, R: Row> Iterator for BatchIter<'a, R> {

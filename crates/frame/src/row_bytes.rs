@@ -111,12 +111,6 @@ impl<'a> RowCursor<'a> {
         location.of(self.current)
     }
 
-    /// The bytes of a row, if it is in the same buffer as the last one.
-    #[inline]
-    pub(crate) fn in_same_buffer(&self, location: RowLocation) -> Option<&'a [u8]> {
-        (location.buffer == self.buffer).then(|| location.of(self.current))
-    }
-
     #[cold]
     fn switch_to(&mut self, buffer: u32) {
         (self.buffer, self.current) = (buffer, self.bytes.buffer(buffer));

@@ -113,7 +113,11 @@ impl StageEntry {
         match value {
             Value::String(stdin) if self.consumes.is_none() && stdin == "-" => Ok(()),
             Value::String(path) => {
-                *path = folder.join(&*path).into_os_string().into_string().map_err(|_| "path contains invalid UTF-8 characters")?;
+                *path = folder
+                    .join(&*path)
+                    .into_os_string()
+                    .into_string()
+                    .map_err(|_| "path contains invalid UTF-8 characters")?;
                 Ok(())
             }
             Value::Array(paths) => paths.iter_mut().try_for_each(|path| self.resolve(path, folder)),
@@ -225,9 +229,9 @@ mod tests {
         let is_path = |argument: &&Arg| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
         for entry in all() {
             let command = entry.command();
-            let keys = keys(entry).into_iter().filter(|key| {
-                command.get_arguments().filter(is_path).any(|argument| is_of_key(argument, key))
-            });
+            let keys = keys(entry)
+                .into_iter()
+                .filter(|key| command.get_arguments().filter(is_path).any(|argument| is_of_key(argument, key)));
             assert_eq!(keys.collect::<Vec<_>>(), entry.paths, "{}", entry.name);
         }
         let paths = STAGES.each_ref().map(|entry| entry.paths);

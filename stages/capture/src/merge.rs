@@ -11,7 +11,7 @@ use sizeleak_frame::Packet;
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Progress, is_ready};
 
 use crate::error::{CaptureError, Damage, NAME};
-use crate::open::{Decompression, is_stream, open, open_file};
+use crate::open::{is_stream, open, open_file};
 use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::reader::CaptureReader;
 use crate::window::WINDOW_BYTES;
@@ -31,8 +31,8 @@ pub(crate) struct CaptureFile {
 
 impl CaptureFile {
     pub(crate) fn find_start(&mut self, interrupt: &Interrupt) -> Result<bool, CaptureError> {
-        let mut capture = OpenCapture::open(self.clone(), interrupt, Decompression::Inline)?;
-        self.is_plain = capture.reader.window.plain_file().is_some();
+        let mut capture = OpenCapture::open(self.clone(), interrupt)?;
+        self.is_plain = capture.reader.window.is_plain();
         // Damage that packets follow is reported when the file is read.
         let advanced = capture.advance(interrupt);
         self.starts_ns = capture.head.time_ns;
@@ -65,12 +65,8 @@ struct Head {
 
 impl OpenCapture {
     /// Opens a capture and reads its header. Reading a stream ends when `interrupt` is set.
-    pub(crate) fn open(
-        file: CaptureFile,
-        interrupt: &Interrupt,
-        decompression: Decompression,
-    ) -> Result<Self, CaptureError> {
-        let opened = open(&file.path, interrupt, &file.progress, decompression, file.read_bytes);
+    pub(crate) fn open(file: CaptureFile, interrupt: &Interrupt) -> Result<Self, CaptureError> {
+        let opened = open(&file.path, interrupt, &file.progress, file.read_bytes);
         let (reader, stream) = opened.map_err(|damage| file.error(damage))?;
         Ok(Self { file, reader, stream, head: Head::default(), number: 0 })
     }
@@ -161,9 +157,6 @@ const MIN_READ_BYTES: usize = 4 << 10;
 
 /// What is read of a file to find its start.
 const START_BYTES: usize = 64 << 10;
-
-/// While fewer files than this are open, each compressed one is decompressed on a thread of its own.
-const MAX_THREADED: usize = 4;
 
 pub(crate) enum Next<'a> {
     Packet(Packet<'a>),
@@ -260,10 +253,8 @@ impl Merge {
         let Some(mut file) = self.waiting.pop_front() else { return Ok(()) };
         self.make_room();
         file.read_bytes = self.read_bytes();
-        let is_threaded = self.suspendable.len() < MAX_THREADED;
-        let decompression = if is_threaded { Decompression::Threaded } else { Decompression::Inline };
         tracing::info!(stage = NAME, file = %file.path.display(), "reads");
-        match OpenCapture::open(file, &self.interrupt, decompression) {
+        match OpenCapture::open(file, &self.interrupt) {
             Ok(capture) => self.advance(Box::new(capture)),
             // What has not arrived when the user stops is not damage.
             Err(_) if self.interrupt.is_set() => Ok(()),
@@ -295,13 +286,6 @@ impl Merge {
         let head_ns = self.open.keys().next().map(|(time_ns, _)| *time_ns);
         let before_ns = starts_ns.into_iter().chain(head_ns).min().unwrap_or(i64::MAX);
         Some((self.current.as_mut()?, before_ns))
-    }
-
-    /// The capture of the packet returned last, if no other one is open and it is a file that is not compressed.
-    pub(crate) fn sole_plain_file(&mut self) -> Option<&mut OpenCapture> {
-        self.current
-            .as_deref_mut()
-            .filter(|current| self.open.is_empty() && current.reader.window.plain_file().is_some())
     }
 
     pub(crate) fn may_wait(&self) -> bool {

@@ -1,13 +1,10 @@
-//! Opens captures: files, named pipes and stdin. The first bytes show whether and how they are compressed; those that
-//! are can be read ahead on a thread, so that decompression and parsing overlap.
+//! Opens captures: files, named pipes and stdin. The first bytes show whether and how they are compressed.
 
 use std::fs::File;
-use std::io::{self, Cursor, ErrorKind, Read, Seek};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::{mem, thread};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -17,7 +14,7 @@ use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible, open_st
 use crate::error::Damage;
 use crate::folder::is_named_capture;
 use crate::reader::CaptureReader;
-use crate::window::{ByteSource, PlainFile, WINDOW_BYTES};
+use crate::window::{ByteSource, WINDOW_BYTES};
 
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MAX_MEMORY_LOG: u32 = 27;
@@ -55,19 +52,12 @@ impl CaptureReader {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decompression {
-    Inline,
-    Threaded,
-}
-
 /// Opens a capture. Returns its reader and, for a stream, a handle to ask whether input is waiting. Reading a stream
 /// ends when `interrupt` is set.
 pub(crate) fn open(
     file: &Path,
     interrupt: &Interrupt,
     progress: &FileProgress,
-    decompression: Decompression,
     read_bytes: usize,
 ) -> Result<(CaptureReader, Option<OwnedFd>), Damage> {
     if is_stream(file) {
@@ -76,29 +66,25 @@ pub(crate) fn open(
         let input = Box::new(Interruptible::new(progress.watch(input, 0), interrupt.clone()));
         return Ok((CaptureReader::new(decompressed(input).map_err(Damage::Open)?)?, Some(handle)));
     }
-    let source = match open_file(file, progress, 0)? {
-        ByteSource::Stream(input) if decompression == Decompression::Threaded => {
-            ByteSource::Stream(ReadAhead::start(input))
-        }
-        source => source,
-    };
-    Ok((CaptureReader::of(source, read_bytes)?, None))
+    Ok((CaptureReader::of(open_file(file, progress, 0)?, read_bytes)?, None))
 }
 
 pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Result<ByteSource, Damage> {
     let mut opened = File::open(file).map_err(|error| Damage::of_open(file, error))?;
-    let metadata = opened.metadata().map_err(Damage::Open)?;
-    if metadata.is_dir() {
+    if opened.metadata().map_err(Damage::Open)?.is_dir() {
         return Err(Damage::Folder);
     }
     let magic = read_magic(&mut opened).map_err(Damage::Open)?;
-    opened.rewind().map_err(Damage::Open)?;
-    if Compression::of(&magic) == Compression::None && !is_skippable(&magic) {
-        return Ok(ByteSource::File(PlainFile::new(opened, metadata.len(), offset, progress)));
+    let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
+    let start = if is_plain { offset } else { 0 };
+    opened.seek(SeekFrom::Start(start)).map_err(Damage::Open)?;
+    let watched = progress.watch(opened, start);
+    if is_plain {
+        return Ok(ByteSource { input: Box::new(watched), is_plain });
     }
-    let mut input = decompressed(Box::new(progress.watch(opened, 0))).map_err(Damage::Open)?;
+    let mut input = decompressed(Box::new(watched)).map_err(Damage::Open)?;
     io::copy(&mut input.by_ref().take(offset), &mut io::sink()).map_err(Damage::Open)?;
-    Ok(ByteSource::Stream(input))
+    Ok(ByteSource { input, is_plain })
 }
 
 /// The stream itself, or its content if it is compressed. Several compressed members are one stream.
@@ -245,85 +231,11 @@ impl<R: Read> Read for PeekedInput<R> {
     }
 }
 
-const BLOCK_BYTES: usize = 128 << 10;
-
-const BLOCKS: usize = 4;
-
-pub(crate) struct ReadAhead {
-    blocks: Receiver<io::Result<Vec<u8>>>,
-    /// Used blocks, for reuse.
-    used: Sender<Vec<u8>>,
-    block: Vec<u8>,
-    position: usize,
-}
-
-impl ReadAhead {
-    /// Starts reading `input`. Returns it as it is if no thread can be started.
-    pub(crate) fn start(input: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
-        let (sender, blocks) = bounded(BLOCKS);
-        let (used, free) = bounded(BLOCKS + 2);
-        // The input goes to the thread by a channel: a thread that fails to start would drop it.
-        let (hand_over, handed_over) = bounded(1);
-        let work = move || {
-            if let Ok(input) = handed_over.recv() {
-                read(input, &sender, &free);
-            }
-        };
-        match thread::Builder::new().name("read ahead".to_owned()).spawn(work) {
-            Err(_) => input,
-            Ok(_) => match hand_over.send(input) {
-                Ok(()) => Box::new(Self { blocks, used, block: Vec::new(), position: 0 }),
-                Err(refused) => refused.into_inner(),
-            },
-        }
-    }
-}
-
-fn read(mut input: Box<dyn Read + Send>, blocks: &Sender<io::Result<Vec<u8>>>, free: &Receiver<Vec<u8>>) {
-    loop {
-        let mut block = free.try_recv().unwrap_or_default();
-        block.resize(BLOCK_BYTES, 0);
-        let read = loop {
-            match input.read(&mut block) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
-            }
-        };
-        let (block, is_last) = match read {
-            Ok(count) => {
-                block.truncate(count);
-                (Ok(block), count == 0)
-            }
-            Err(error) => (Err(error), true),
-        };
-        if blocks.send(block).is_err() || is_last {
-            return;
-        }
-    }
-}
-
-impl Read for ReadAhead {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.position == self.block.len() {
-            // The thread ends after the end of the input or an error.
-            let Ok(next) = self.blocks.recv() else { return Ok(0) };
-            let used = mem::replace(&mut self.block, next?);
-            self.position = 0;
-            let _kept = self.used.try_send(used);
-        }
-        let count = self.block.get(self.position..).unwrap_or_default().read(buffer)?;
-        self.position += count;
-        Ok(count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::io::Write;
     use std::os::unix::fs::symlink;
-
-    use proptest::prelude::*;
 
     use super::*;
 
@@ -377,40 +289,5 @@ mod tests {
         }
         let skipped = [0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, b'h'];
         assert_eq!(read(&[&whole[..], &skipped].concat()).1, Some(ErrorKind::UnexpectedEof));
-    }
-
-    /// Returns its bytes in pieces of a size, then an error if there is one.
-    struct Pieces(Vec<u8>, usize, Option<io::ErrorKind>);
-
-    impl Read for Pieces {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let count = buffer.len().min(self.1).min(self.0.len());
-            for (to, from) in buffer.iter_mut().zip(self.0.drain(..count)) {
-                *to = from;
-            }
-            match self.2.take_if(|_| count == 0) {
-                Some(kind) => Err(kind.into()),
-                None => Ok(count),
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn bytes_and_the_final_error_arrive_in_order(
-            bytes in prop::collection::vec(any::<u8>(), 0..2000), piece in 1usize..300, fails: bool,
-        ) {
-            let failure = fails.then_some(io::ErrorKind::InvalidData);
-            let mut ahead = ReadAhead::start(Box::new(Pieces(bytes.clone(), piece, failure)));
-            let mut read = Vec::new();
-            let ended = ahead.read_to_end(&mut read).map_err(|error| error.kind());
-            prop_assert_eq!(read, bytes);
-            prop_assert_eq!(ended.err(), failure);
-        }
-    }
-
-    #[test]
-    fn an_endless_input_can_be_dropped() {
-        drop(ReadAhead::start(Box::new(io::repeat(7))));
     }
 }

@@ -14,7 +14,7 @@ use sizeleak_platform::runtime::{Closed, Interrupt, processors};
 
 use crate::error::{CaptureError, NAME};
 use crate::merge::{CaptureFile, OpenCapture};
-use crate::open::{Decompression, is_stream};
+use crate::open::is_stream;
 use crate::packet_batcher::{PacketBatcher, Selection};
 
 /// The most parcels that may wait, of all captures together; each stands for about [`PARCEL_BYTES`] of memory.
@@ -37,10 +37,6 @@ impl Prefetcher {
         Self { captures: VecDeque::new(), most: (processors() - 1).min(MAX_CAPTURES), selection, interrupt }
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
-        self.captures.is_empty()
-    }
-
     /// Discards captures that no longer wait: they overlap others and are merged instead.
     pub(crate) fn discard_started(&mut self, waiting: &VecDeque<CaptureFile>) {
         let next = waiting.front().map(|file| file.index);
@@ -50,7 +46,7 @@ impl Prefetcher {
     /// Starts reading the captures after the first of those waiting, and returns that first one if it is being read.
     ///
     /// Uncompressed captures are prefetched only if most packets are passed over: others would have to be copied, which
-    /// takes longer than reading them in turn. With two processors, two threads that alternate in one file are faster.
+    /// takes longer than reading them in turn. Of two processors, the stages behind need the other one.
     pub(crate) fn take_next(
         &mut self,
         waiting: &VecDeque<CaptureFile>,
@@ -119,7 +115,7 @@ fn read(
     interrupt: &Interrupt,
 ) -> Option<PrefetchEnd> {
     tracing::info!(stage = NAME, file = %file.path.display(), "reads");
-    let mut capture = match OpenCapture::open(file, interrupt, Decompression::Inline) {
+    let mut capture = match OpenCapture::open(file, interrupt) {
         Ok(capture) => Box::new(capture),
         Err(error) => return Some(PrefetchEnd { batcher, capture: None, error: Some(error) }),
     };

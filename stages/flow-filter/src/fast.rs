@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use prefetch_index::prefetch_index;
 use sizeleak_frame::{BatchIter, Packet, PacketRow, Segment};
 use sizeleak_packet::fast::{Endpoints, TcpSegment};
 
@@ -14,11 +13,6 @@ use crate::segment_writer::SegmentWriter;
 
 /// Enough for ten thousand flows, more than most gateways have at a time. The table takes 1 MiB.
 const MAX_ENTRIES: usize = 28_000;
-/// How many packets ahead headers are prefetched.
-const PREFETCH_AHEAD: usize = 6;
-/// The headers are in the cache lines of these two offsets.
-const ETHER_TYPE_OFFSET: usize = 12;
-const PAYLOAD_OFFSET: usize = 54;
 
 /// Flows by the endpoints of a segment. All entries are of one generation of the flow table, during which none is
 /// evicted.
@@ -47,10 +41,6 @@ impl FlowCache {
         while !writer.is_full()
             && let Some(packet) = packets.peek()
         {
-            // Another core has written the packets, so reading them would stall.
-            let ahead = packets.data_ahead(PREFETCH_AHEAD);
-            prefetch_index(ahead, ETHER_TYPE_OFFSET);
-            prefetch_index(ahead, PAYLOAD_OFFSET);
             let Some(segment) = TcpSegment::read(packet.link_type, packet.data, packet.original_length) else { break };
             let Some(FlowRef { flow, direction }) = self.flows.get(&segment.endpoints).copied() else { break };
             let TcpSegment { sequence, flags, acknowledgement, payload, .. } = segment;

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use prefetch_index::prefetch_index;
 use sizeleak_frame::SkippedPackets;
 use sizeleak_packet::AddressPrefilter;
 
@@ -14,10 +13,6 @@ use crate::packet::{CapturedPacket, PacketVisitor, Visited};
 
 /// The fewest bytes that a packet takes in a capture besides its data.
 const MIN_OVERHEAD: usize = 16;
-
-/// How far ahead, in bytes, the headers of packets are prefetched into the cache.
-const PREFETCH_DISTANCE: usize = 512;
-const CACHE_LINE: usize = 64;
 
 impl PacketBatcher {
     /// Takes the packets before `before_ns` that are in the buffer of `capture`, until the batch is due.
@@ -156,9 +151,6 @@ fn skip_foreign<'a>(
         && packet.time_ns < before_ns
         && prefilter.rejects(packet.link_type, packet.data)
     {
-        // Only this header says where the next one is, so the processor cannot prefetch it by itself.
-        prefetch_index(skipped.rest, PREFETCH_DISTANCE);
-        prefetch_index(skipped.rest, PREFETCH_DISTANCE + CACHE_LINE);
         skipped.rest = behind;
         skipped.packets += 1;
         skipped.data_bytes += packet.data.len();
