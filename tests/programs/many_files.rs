@@ -6,7 +6,6 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::processors;
-use support::programs;
 
 use support::programs::{GATEWAY, example, pipe, root, sizeleak, stderr, stdout, with, write};
 

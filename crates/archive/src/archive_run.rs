@@ -160,7 +160,6 @@ impl ArchiveRun {
         })
     }
 
-    /// The points, which do not overlap with the results.
     pub(crate) fn points(&self, absence: Absence) -> Result<Vec<CapturePoint>, ArchiveError> {
         if self.pipeline.makes().is_some_and(|kind| kind != ANSWER) {
             let fault =

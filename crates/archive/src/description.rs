@@ -257,7 +257,6 @@ impl PointDescription {
     }
 }
 
-/// Forgets the states of files that may have changed again after they were described in `path`.
 pub(crate) fn forget_unsettled(files: &mut [DescribedFile], path: &Path) -> io::Result<()> {
     let described = path.metadata()?.mtime();
     for file in files {

@@ -42,7 +42,6 @@ pub enum PointsOf {
     Operands,
 }
 
-/// Points by their real folders, while they are found.
 #[derive(Default)]
 struct FoundPoints {
     points: BTreeMap<PathBuf, CapturePoint>,
@@ -117,7 +116,6 @@ impl FoundPoints {
         }
     }
 
-    /// Adds a file that a pattern matched, whatever it is.
     fn add_matched_file(&mut self, path: &Path, base: &Path, points: PointsOf) {
         let above = path.parent().and_then(|above| above.canonicalize().ok());
         let folder = above.filter(|_| points == PointsOf::Folders).unwrap_or_else(|| base.to_owned());

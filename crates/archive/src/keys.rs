@@ -16,7 +16,6 @@ use crate::description::{DescribedFile, PartFormat};
 /// The derivation of keys; another value invalidates all.
 const CONTEXT: &str = "sizeleak archive 1";
 
-/// The stages that read packets: those up to the records.
 pub(crate) fn packet_stages(pipeline: &Pipeline) -> Result<Pipeline, String> {
     let mut pipeline = pipeline.clone();
     // Only those on threads leave their state.

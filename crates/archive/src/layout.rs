@@ -151,7 +151,6 @@ impl Layout {
         if_there(fs::remove_dir_all(self.staging()))
     }
 
-    /// A file that becomes `target` once it is whole.
     pub(crate) fn begin(&self, target: &Path, durability: Durability) -> io::Result<PendingFile> {
         let name = target.file_name().ok_or(ErrorKind::InvalidInput)?;
         PendingFile::create(&self.staging().join(name), durability)

@@ -41,11 +41,6 @@ impl<'a> Captures<'a> {
         let is_known = file.blake3.as_deref().is_some_and(|digest| self.digests.contains(digest));
         is_known || self.begun.get(&(&*file.path, *head_ns)).is_some_and(|packets| *packets >= file.packets)
     }
-
-    /// Whether a capture that they do not have is there in part.
-    fn have_beginning_of(&self, DescribedFile { file, head_ns, .. }: &DescribedFile) -> bool {
-        self.begun.contains_key(&(&*file.path, *head_ns))
-    }
 }
 
 impl MissingCaptures {
@@ -64,7 +59,7 @@ impl MissingCaptures {
             match () {
                 () if is_growing(capture, now) => growing.push(path),
                 () if outside.have(capture) => left_out.push(path),
-                () if there.have_beginning_of(capture) => shorter.push(path),
+                () if there.begun.contains_key(&(&**path, capture.head_ns)) => shorter.push(path),
                 () => gone.push(path),
             }
         }

@@ -28,7 +28,6 @@ use crate::unit_store::{UnitDescription, UnitStore};
 pub(crate) struct PointRun<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) pipeline: &'a Pipeline,
-    /// Those of its stages that read packets.
     pub(crate) packet_stages: Pipeline,
     pub(crate) format: PartFormat,
     pub(crate) missing: MissingCaptures,
@@ -226,7 +225,6 @@ impl PointRun<'_> {
         answers::remove_parts(self.layout, &description.point, &BTreeSet::new())
     }
 
-    /// Whether the same answers of a point would come out, and are all there.
     pub(crate) fn are_same(&self, answers: &AnswersDescription, key: Option<&str>) -> bool {
         key.is_some() && answers.key.as_deref() == key && answers::are_there(self.layout, answers)
     }

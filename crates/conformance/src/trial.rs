@@ -16,7 +16,6 @@ use thiserror::Error;
 
 use crate::recorded_stream::{ConsumedKind, RecordedStream, decode, encode};
 
-/// A finished run of a stage with its decoded output.
 #[derive(Debug)]
 pub(crate) struct StageOutput {
     pub(crate) ended: FinishedRun,
@@ -201,7 +200,6 @@ impl<'a> Trial<'a> {
         output.made_the_same(self.made()?, &self.input.frames, self.kind)
     }
 
-    /// Checks that the stage processed `frames`, the intact start of a stream.
     pub(crate) fn processed(&self, output: &StageOutput, frames: &[Frame]) -> Result<(), String> {
         output.made(frames, self.kind).map(|_| ())
     }
@@ -327,7 +325,6 @@ impl CollectedOutput {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Collects up to about `most` bytes of a pipe on a separate thread.
     fn collect_on_thread(output: &Arc<Self>, pipe: impl Read + Send + 'static, most: usize) -> JoinHandle<()> {
         let output = Arc::clone(output);
         thread::spawn(move || output.collect(pipe, most))

@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind, Read};
 use std::mem;
 use std::sync::Arc;
 
-/// The buffer grows in multiples of this many bytes.
 const STEP: usize = 64 << 10;
 
 /// At most this many buffers are kept for reuse.
@@ -15,7 +14,6 @@ const MAX_SPARE: usize = 6;
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
     current: Arc<Vec<u8>>,
-    /// Buffers to reuse once they are no longer shared.
     spare: Vec<Arc<Vec<u8>>>,
     start: usize,
     end: usize,

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _};
 use thiserror::Error;
 
+use crate::fast::Input;
 use crate::{Frame, MAX_DEPTH, Protocol, Unknown, fast};
 
-/// Appends the value `{kind: body}` of a frame to a buffer.
 // Inlined, serde's part would be compiled with the callers, which are small and not fast.
 #[inline(never)]
 pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), encode::Error> {
@@ -34,7 +34,6 @@ pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), encode::
     }
 }
 
-/// Appends a frame's value whose body is encoded by serde.
 pub(crate) fn encode_body<T: Serialize>(frame: &Frame, body: &T, buffer: &mut Vec<u8>) -> Result<(), encode::Error> {
     rmp::encode::write_map_len(buffer, 1)?;
     rmp::encode::write_str(buffer, frame.kind())?;
@@ -63,9 +62,9 @@ pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, Strin
     let (kind, body) = rmp::decode::read_str_from_slice(rest).map_err(|_| "a frame's kind must be text".to_owned())?;
     let frame = match kind {
         "hello" => decode_body(body).map(Frame::Hello),
-        "packets" => fast::decode_packets(body, buffer).map(Frame::from).ok_or_else(|| no_batch(PACKET_ROW)),
+        "packets" => Input(body).packets(buffer).map(Frame::from).ok_or_else(|| no_batch(PACKET_ROW)),
         "flow" => decode_body(body).map(Frame::Flow),
-        "segments" => fast::decode_segments(body, buffer).map(Frame::from).ok_or_else(|| no_batch(SEGMENT_ROW)),
+        "segments" => Input(body).segments(buffer).map(Frame::from).ok_or_else(|| no_batch(SEGMENT_ROW)),
         "session" => decode_body(body).map(Frame::Session),
         "record" => decode_body(body).map(Frame::Record),
         "command" => decode_body(body).map(Frame::Command),

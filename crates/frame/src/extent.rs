@@ -9,7 +9,6 @@ use crate::limit::MAX_VALUE_BYTES;
 pub(crate) struct Extent {
     /// The offset of the next token in the value; may be beyond the bytes that have arrived.
     at: usize,
-    /// The number of values that are missing from the outermost one.
     pending: u64,
 }
 
@@ -58,7 +57,6 @@ struct Token {
 }
 
 impl Token {
-    /// Reads a marker and its length field; `None` if they are incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Result<Option<Self>, ExtentError> {
         let Some((&marker, rest)) = bytes.split_first() else { return Ok(None) };

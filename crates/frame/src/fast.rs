@@ -119,14 +119,6 @@ pub(crate) fn decode(bytes: &[u8], buffer: &Arc<Vec<u8>>) -> Option<(Frame, usiz
     Some((frame, bytes.len() - rest.0.len()))
 }
 
-pub(crate) fn decode_packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
-    Input(body).packets(buffer)
-}
-
-pub(crate) fn decode_segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
-    Input(body).segments(buffer)
-}
-
 fn decode_record(bytes: &mut Input<'_>) -> Option<Record> {
     bytes.skip(b"\x81\xa6record\x88\xa7time_ns")?;
     let time_ns = bytes.signed()?;
@@ -165,11 +157,10 @@ fn decode_record(bytes: &mut Input<'_>) -> Option<Record> {
     })
 }
 
-/// Bytes that are consumed from the front.
-struct Input<'a>(&'a [u8]);
+pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {
-    fn packets(&mut self, buffer: &Arc<Vec<u8>>) -> Option<Packets> {
+    pub(crate) fn packets(&mut self, buffer: &Arc<Vec<u8>>) -> Option<Packets> {
         let rows = read_array_len(&mut self.0).ok()?;
         let mut batch = Packets::with_capacity(rows as usize);
         for _ in 0..rows {
@@ -183,7 +174,7 @@ impl<'a> Input<'a> {
         Some(batch)
     }
 
-    fn segments(&mut self, buffer: &Arc<Vec<u8>>) -> Option<Segments> {
+    pub(crate) fn segments(&mut self, buffer: &Arc<Vec<u8>>) -> Option<Segments> {
         let rows = read_array_len(&mut self.0).ok()?;
         let mut batch = Segments::with_capacity(rows as usize);
         for _ in 0..rows {
@@ -192,9 +183,9 @@ impl<'a> Input<'a> {
             let direction = Direction::from_number(self.integer()?)?;
             let (sequence, flags, length) = (self.integer()?, self.integer()?, self.integer()?);
             let payload = self.data()?;
-            let has_number = more > 0 && !self.skip_null();
+            let has_number = more > 0 && self.0.first() != Some(&0xc0);
             let acknowledgement = if has_number { Some(self.integer()?) } else { None };
-            self.skip_values(more.saturating_sub(1))?;
+            self.skip_values(more - u32::from(has_number))?;
             let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement };
             batch.push_shared(segment, buffer);
         }
@@ -238,12 +229,6 @@ impl<'a> Input<'a> {
     #[inline]
     fn integer<T: TryFrom<u64>>(&mut self) -> Option<T> {
         read_int::<u64, _>(&mut self.0).ok()?.try_into().ok()
-    }
-
-    #[inline]
-    fn skip_null(&mut self) -> bool {
-        let is_null = self.0.first() == Some(&0xc0);
-        is_null && self.skip(b"\xc0").is_some()
     }
 
     #[inline]

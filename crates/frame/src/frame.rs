@@ -11,11 +11,9 @@ use crate::{
 pub enum Frame {
     /// Who writes the stream; always first.
     Hello(Box<Hello>),
-    /// A batch of captured packets.
     Packets(Box<Packets>),
     /// A gateway's connection, before its first use.
     Flow(Box<Flow>),
-    /// A batch of TCP segments.
     Segments(Box<Segments>),
     /// What a TLS handshake showed.
     Session(Box<Session>),
@@ -128,7 +126,6 @@ macro_rules! kinds {
             }
         }
 
-        /// Takes a frame of this kind and returns any other.
         impl TryFrom<Frame> for $kind {
             type Error = Frame;
 
@@ -158,7 +155,6 @@ kinds!(
     Unknown: body => body,
 );
 
-/// Takes a boxed identification and returns any other frame.
 impl TryFrom<Frame> for Box<Identification> {
     type Error = Frame;
 

@@ -107,7 +107,6 @@ pub struct Actions {
     to: u32,
 }
 
-/// The counts of many candidates.
 #[derive(Debug, Default)]
 struct ActionCounts {
     names: SharedList<Arc<str>>,

@@ -14,7 +14,6 @@ const READ_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct FrameReader<R> {
     input: R,
-    /// The bytes not yet decoded.
     buffer: ReadBuffer,
     offset: u64,
     extent: Extent,
@@ -48,14 +47,7 @@ pub enum ReadError {
         inside: u64,
     },
     #[error("value {number} of the frame stream{}, at byte {offset}: {fault}", of(stage.as_deref()))]
-    Malformed {
-        stage: Option<String>,
-        /// The value's number, counted from 1.
-        number: u64,
-        offset: u64,
-        fault: String,
-    },
-    /// The stream uses a newer version of the contract.
+    Malformed { stage: Option<String>, number: u64, offset: u64, fault: String },
     #[error(
         "`{stage}` {version} writes schema {schema} of the frame contract, this program knows {SCHEMA}: use \
          programs of one release"

@@ -19,7 +19,6 @@ pub struct RowLocation {
     length: u32,
 }
 
-/// The index that denotes the batch's own buffer.
 const OWN: u32 = u32::MAX;
 
 /// Batches with at least this many bytes keep sharing: their rows fill most of the buffer.
@@ -44,7 +43,6 @@ impl RowBytes {
         RowLocation { buffer: OWN, start, length: bytes.len() as u32 }
     }
 
-    /// Adds bytes by sharing `buffer` if they are part of it, else by copying them.
     #[inline]
     pub(crate) fn share(&mut self, bytes: &[u8], buffer: &Arc<Vec<u8>>) -> RowLocation {
         let Some(start) = offset_in(buffer, bytes) else { return self.copy(bytes) };
@@ -106,14 +104,9 @@ impl<'a> RowCursor<'a> {
     #[expect(clippy::inline_always, reason = "once a row")]
     pub(crate) fn at(&mut self, location: RowLocation) -> &'a [u8] {
         if location.buffer != self.buffer {
-            self.switch_to(location.buffer);
+            (self.buffer, self.current) = (location.buffer, self.bytes.buffer(location.buffer));
         }
         location.of(self.current)
-    }
-
-    #[cold]
-    fn switch_to(&mut self, buffer: u32) {
-        (self.buffer, self.current) = (buffer, self.bytes.buffer(buffer));
     }
 }
 

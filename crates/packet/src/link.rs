@@ -23,17 +23,13 @@ pub enum NoIpHeader {
     Gre,
     /// An ERSPAN header of another type than I, II and III.
     Erspan,
-    /// A frame that only Wi-Fi itself needs: beacons and the like.
     WifiControl,
     /// A Wi-Fi frame whose content the radio has encrypted (WPA).
     EncryptedWifi,
-    /// A Wi-Fi frame that holds several.
     WifiAggregate,
-    /// A tunnel inside a tunnel.
     Nested,
 }
 
-/// The most VLAN tags or MPLS labels that are skipped.
 const MAX_TAGS: usize = 8;
 
 pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedBytes<'_>, NoIpHeader> {
@@ -42,7 +38,6 @@ pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedByte
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IpPlace {
-    /// The offset of its header.
     pub(crate) offset: usize,
     /// Where it ends at the latest, by the lengths of the layers around it: what follows is padding.
     end: usize,
@@ -206,7 +201,6 @@ fn after_mpls(data: &[u8], mut at: usize) -> Result<IpPlace, NoIpHeader> {
     Err(NoIpHeader::Other)
 }
 
-/// A PPPoE session header (RFC 2516), then PPP.
 fn after_pppoe(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     Ok(after_ppp(data, at + 6)?.within(at + 6, big_endian(data, at + 4)?))
 }

@@ -32,7 +32,6 @@ pub struct TransportSegment<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSegment {
     OtherProtocol,
-    /// Its header is cut or invalid.
     Damaged,
 }
 

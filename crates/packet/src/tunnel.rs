@@ -37,7 +37,6 @@ pub struct Encapsulation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TunnelKind {
-    /// IP in IP, of either version.
     Ip,
     Gre,
     Vxlan,
@@ -181,7 +180,6 @@ fn after_erspan(data: &[u8], at: usize, has_header: bool) -> Result<Inside, NoIp
     }
 }
 
-/// IP behind the header of GUE.
 fn after_gue(bytes: CapturedBytes<'_>) -> Option<IpPlace> {
     let Some([options @ 0..=0x1f, IPV4 | IPV6, _, _]) = udp_payload(bytes.data()) else { return None };
     let place = ip_at(bytes.data(), UDP_HEADER + 4 + 4 * usize::from(*options)).ok();

@@ -1,7 +1,7 @@
 //! How far a pipeline has to run for the kinds of frame that somebody asked for.
 
 use crate::Pipeline;
-use crate::registry::{OPTIONAL, StageEntry};
+use crate::registry::OPTIONAL;
 use crate::stage::PipelineStage;
 
 /// Kinds that a stage emits besides the kind it makes, and that all later stages pass on.
@@ -29,7 +29,8 @@ impl Pipeline {
             let made = self.stages.iter().rposition(|stage| stage.entry().is_some_and(|entry| entry.makes == kind));
             let behind = self.stages.get(made? + 1..)?;
             let mut entries = behind.iter().filter_map(PipelineStage::entry);
-            let consumer = entries.find(|entry| entry.consumes == Some(kind.as_str()) && !is_optional(entry))?;
+            let is_optional = |name: &str| OPTIONAL.iter().any(|optional| optional.name == name);
+            let consumer = entries.find(|entry| entry.consumes == Some(kind.as_str()) && !is_optional(entry.name))?;
             Some((kind.as_str(), consumer.name))
         };
         kinds.iter().filter_map(consumer).collect()
@@ -62,10 +63,6 @@ impl Pipeline {
             None => self.stages.iter().position(consumes)?.checked_sub(1),
         }
     }
-}
-
-fn is_optional(entry: &StageEntry) -> bool {
-    OPTIONAL.iter().any(|optional| optional.name == entry.name)
 }
 
 #[cfg(test)]

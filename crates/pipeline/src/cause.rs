@@ -15,7 +15,6 @@ pub enum RunEnding {
     Done,
     /// The user interrupted it; everything read until then was processed.
     Interrupted,
-    /// The reader of the output closed it.
     Closed,
 }
 
@@ -63,7 +62,6 @@ pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: Outcome) -> Resul
     }
 }
 
-/// An output that passes frames to a sink. The stages on the sink's thread write to it directly.
 pub(crate) struct SinkOutput<'a> {
     sink: &'a mut dyn FrameSink,
     summary: Option<Summary>,

@@ -32,7 +32,6 @@ const DIGEST: usize = blake3::OUT_LEN;
 /// The longest file, and the longest content, in bytes: some ten times what the default limits of the stages allow.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The level of compression; a higher one saves little.
 const LEVEL: i32 = 3;
 
 /// The states of the stages that turn packets into records, between two runs.
@@ -122,7 +121,6 @@ impl Checkpoint {
 
 const STAGES: [&str; 3] = ["capture", "flow-filter", "record-sizer"];
 
-/// The option of `capture` that names what this run reads.
 const FILES: &str = "files";
 
 /// The states that the stages of a run are going to leave.

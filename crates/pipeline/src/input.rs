@@ -27,11 +27,8 @@ const LAST_OF_FRONT: &str = "record-sizer";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputSource {
-    /// The captures that the pipeline's `capture` reads, in order of time.
     Captures,
-    /// These captures, one after another.
     CaptureByCapture(Vec<PathBuf>),
-    /// Saved streams, one after another.
     Streams(Vec<PathBuf>),
 }
 
@@ -49,13 +46,11 @@ impl Debug for PipelineInput {
     }
 }
 
-/// What was kept of an input: a stream from which pipelines continue.
 struct KeptInput {
     /// Deleted with its folder.
     stream: PathBuf,
     _folder: tempfile::TempDir,
     stage: String,
-    /// What the parts are and when they are from, in order.
     parts: Vec<InputPart>,
     damage: Option<RunError>,
 }
@@ -124,7 +119,8 @@ impl PipelineInput {
         let Some(kept) = self.kept(pipeline)? else {
             return observe_run(pipeline.prepare()?, on_notice, on_frame);
         };
-        let name = format!("the {} of the input", pipeline_words(&kept.stage));
+        let frames = if kept.stage == LAST_OF_FRONT { "records" } else { "commands" };
+        let name = format!("the {frames} of the input");
         let stream = SavedStream::of_file(name, File::open(&kept.stream).map_err(InputError::Recording)?)?;
         let index = pipeline.index_of(&stream)?;
         let damage = observe_run(pipeline.prepare_from(Some((index, stream)))?, on_notice, on_frame)?;
@@ -226,7 +222,6 @@ impl PipelineInput {
     }
 }
 
-/// What the output of the front depends on.
 fn key_of(front: &Pipeline) -> String {
     front.resolved_stages().iter().fold(String::new(), |mut key, stage| {
         // Writing to a string does not fail.
@@ -251,10 +246,6 @@ fn gateways_of(front: &Pipeline) -> Result<AddressSet, InputError> {
     let named = front.option("flow-filter", "gateway").and_then(toml::Value::as_array);
     let named = named.into_iter().flatten().filter_map(toml::Value::as_str);
     Ok(AddressSet::parse(named).map_err(|error| ConfigError::usage(format!("flow-filter.gateway: {error}")))?)
-}
-
-fn pipeline_words(stage: &str) -> &'static str {
-    if stage == LAST_OF_FRONT { "records" } else { "commands" }
 }
 
 /// Runs a pipeline until it ends or a signal stops it: notices go to `on_notice`, all other frames to `on_frame`.

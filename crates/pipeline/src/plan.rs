@@ -144,7 +144,6 @@ impl Pipeline {
         if next == Some("segments") && !is_recorded(filter) { BatchLimit::InProcess } else { BatchLimit::Contract }
     }
 
-    /// Creates the files that the stages from index `first` on save to, with their recorders by stage.
     fn begin_saves(&self, first: usize) -> Result<(Vec<PendingSave>, BTreeMap<usize, OutputRecorder>), ConfigError> {
         let (mut saves, mut recorders) = (Vec::new(), BTreeMap::new());
         for (index, stage) in self.stages.iter().enumerate().skip(first) {
@@ -193,7 +192,6 @@ impl PipelineStage {
         }
     }
 
-    /// The options of this standard stage, if it is that stage and they are valid.
     fn options<O: StageOptions>(&self) -> Option<O> {
         match &self.kind {
             StageKind::BuiltIn { entry, options } if entry.name == O::NAME => {

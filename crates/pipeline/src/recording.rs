@@ -58,7 +58,6 @@ impl Write for Recording {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     None,
-    /// By zstd, with a checksum.
     Zstd,
     Gzip,
 }

@@ -167,7 +167,6 @@ pub trait StageConfig: Send {
 
     fn access(&self) -> Access;
 
-    /// The options as a table.
     fn table(&self) -> Result<Table, toml::ser::Error>;
 }
 

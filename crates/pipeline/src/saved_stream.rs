@@ -16,7 +16,6 @@ use crate::{ConfigError, Pipeline, registry};
 /// A saved stream whose `hello` has been read.
 pub struct SavedStream {
     name: String,
-    /// The file, if the user named it.
     path: Option<PathBuf>,
     pub(crate) unopened: Vec<PathBuf>,
     hello: Hello,
@@ -241,7 +240,6 @@ impl JoinedStreams {
         }
     }
 
-    /// The next frame as bytes; none at the end.
     fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
         let Some(frame) = self.next_frame()? else { return Ok(Vec::new()) };
         if let Some((_, reader)) = &self.present {

@@ -18,15 +18,13 @@ pub(crate) fn of_type<T: JsonSchema>() -> Value {
     }
     plain(&mut schema);
     let options = schema.get_mut("properties").and_then(Value::as_object_mut);
-    options.into_iter().flat_map(|options| options.values_mut()).for_each(allow_one);
-    schema
-}
-
-/// A single text may stand for a list of one.
-fn allow_one(option: &mut Value) {
-    if option["type"] == "array" && option["items"]["type"] == "string" {
-        option["type"] = json!(["array", "string"]);
+    for option in options.into_iter().flat_map(|options| options.values_mut()) {
+        // A single text may stand for a list of one.
+        if option["type"] == "array" && option["items"]["type"] == "string" {
+            option["type"] = json!(["array", "string"]);
+        }
     }
+    schema
 }
 
 /// Removes what has no meaning in TOML: null, and number formats, whose bounds the schema states separately. Durations

@@ -11,7 +11,6 @@ const GRE_CHECKSUM: u8 = 0x80;
 
 const ETHERNET: u16 = 1;
 
-/// Bytes of Ethernet's header, which is kept even where less shows that no IP follows.
 const ETHERNET_HEADER: usize = 14;
 
 /// The longest link layer that is kept in order to tell why a frame carries no IP.
@@ -23,7 +22,6 @@ pub(crate) struct Layout {
     pub(crate) headers: usize,
     /// Bytes of payload behind them, as far as they were captured. What follows is padding.
     pub(crate) payload: usize,
-    /// The addresses of IP, of a tunnel and inside.
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) is_dns: bool,
     /// The checksum over the payload, if it can be corrected.

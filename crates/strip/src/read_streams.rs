@@ -21,7 +21,6 @@ pub(crate) type StreamKey = (u64, Direction);
 #[derive(Debug, Default)]
 pub(crate) struct ReadStreams {
     pieces: HashMap<StreamKey, BTreeMap<u32, Box<[u8]>>, RandomState>,
-    /// In the order in which they were read.
     order: VecDeque<(StreamKey, u32)>,
     bytes: usize,
 }

@@ -173,7 +173,8 @@ impl Stripper {
             } else if !payload.is_empty() {
                 let is_syn = segment.flags & Segment::SYN != 0;
                 let sequence = segment.sequence.wrapping_add(is_syn.into());
-                held.hold_payload((segment.flow, segment.direction), sequence, payload);
+                let stream = (segment.flow, segment.direction);
+                held.payload = Some(StreamPayload { stream, sequence, bytes: payload.into() });
             }
         }
         self.held_bytes += held.held_bytes();
@@ -330,11 +331,6 @@ impl HeldPacket {
             target.copy_from_slice(bytes);
             self.kept_bytes += bytes.len() as u64;
         }
-    }
-
-    /// Holds the payload, of which some bytes may be put back later.
-    pub(crate) fn hold_payload(&mut self, stream: StreamKey, sequence: u32, payload: &[u8]) {
-        self.payload = Some(StreamPayload { stream, sequence, bytes: payload.into() });
     }
 
     /// Puts the bytes back that were read, and corrects the checksum. Returns how many bytes of payload stay, and how

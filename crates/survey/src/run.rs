@@ -294,7 +294,6 @@ impl<'a> SurveyState<'a> {
     }
 }
 
-/// The ports of connections that are to none of the services.
 fn other_ports(tally: &AddressTally, services: &[Service<'_>]) -> Vec<OtherPort> {
     let is_of_service = |transport: Transport, port: u16| {
         let mut connections = services.iter().flat_map(|service| &service.connections);

@@ -18,9 +18,10 @@ use crate::packet_batcher::Selection;
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,
-    reads_folders: bool,
+    /// Else a folder is reported as a file that cannot be read.
+    pub(crate) reads_folders: bool,
     order: CaptureOrder,
-    selection: Selection,
+    pub(crate) selection: Selection,
     counts: SourceCounts,
 }
 
@@ -31,20 +32,9 @@ impl Capture {
         Self { files, reads_folders: true, order, selection, counts: SourceCounts::default() }
     }
 
-    /// Reports folders as files that cannot be read.
-    #[must_use]
-    pub(crate) fn without_folders(self) -> Self {
-        Self { reads_folders: false, ..self }
-    }
-
     #[must_use]
     pub fn in_order(self, order: CaptureOrder) -> Self {
         Self { order, ..self }
-    }
-
-    #[must_use]
-    pub(crate) fn selecting(self, selection: Selection) -> Self {
-        Self { selection, ..self }
     }
 }
 

@@ -91,7 +91,7 @@ impl<'a> CaptureDriver<'a> {
     /// Emits what a thread has read of the next capture; returns the capture's damage, if any.
     fn emit_prefetched(&mut self, prefetched: PrefetchedCapture) -> Result<Option<CaptureError>, StageError> {
         self.merge.waiting.pop_front();
-        while let Some(batches) = prefetched.next_parcel() {
+        while let Ok(batches) = prefetched.parcels.recv() {
             batches.into_iter().try_for_each(|batch| self.out.emit(batch.into()))?;
         }
         let end = prefetched.end().ok_or_else(|| StageError::failed("a thread that reads a capture has panicked"))?;

@@ -38,7 +38,6 @@ impl Dating {
         Self { is_untimed: true, ..Self::default() }
     }
 
-    /// The time of the next packet, which is of this capture.
     pub(crate) fn date(&mut self, capture: u32, time_ns: i64) -> i64 {
         let is_first = self.capture.replace(capture) != Some(capture);
         self.packets += 1;

@@ -72,11 +72,6 @@ impl Tcpdump {
         Ok((tcpdump, output))
     }
 
-    /// What it writes. When `interrupt` is set it is asked to end, as by Ctrl-C, and the rest is read.
-    pub(crate) fn until_interrupted(&self, output: ChildStdout, interrupt: &Interrupt) -> LiveOutput {
-        LiveOutput { output, tcpdump: Pid::from_child(&self.child), interrupt: interrupt.clone(), asked: None }
-    }
-
     /// Waits for its end, which whoever has read all of its output does. Returns what was lost, and why it has ended
     /// unless that was asked for.
     pub(crate) fn end(&mut self) -> (Drops, io::Result<()>) {
@@ -107,7 +102,8 @@ impl Tcpdump {
     }
 }
 
-pub(crate) struct LiveOutput {
+/// What tcpdump writes. When `interrupt` is set it is asked to end, as by Ctrl-C, and the rest is read.
+struct LiveOutput {
     output: ChildStdout,
     tcpdump: Pid,
     interrupt: Interrupt,
@@ -201,7 +197,8 @@ impl LiveCapture {
         let Some(output) = self.output.take() else { return (merge, None) };
         let file = PathBuf::from(&self.tcpdump.interface);
         let opened = output.as_fd().try_clone_to_owned().map_err(Damage::Open).and_then(|handle| {
-            let output = self.tcpdump.until_interrupted(output, interrupt);
+            let (tcpdump, interrupt) = (Pid::from_child(&self.tcpdump.child), interrupt.clone());
+            let output = LiveOutput { output, tcpdump, interrupt, asked: None };
             Ok((CaptureReader::new(Box::new(progress.watch(output, 0)))?, handle))
         });
         let started = match opened {

@@ -48,7 +48,6 @@ impl CaptureFile {
 pub(crate) struct OpenCapture {
     pub(crate) file: CaptureFile,
     pub(crate) reader: CaptureReader,
-    /// Shows whether a stream has input waiting.
     stream: Option<OwnedFd>,
     head: Head,
     /// The number of the last packet taken, from 1.
@@ -104,7 +103,6 @@ impl OpenCapture {
         Ok(())
     }
 
-    /// Closes the file until more of it is needed than what has been read at once.
     pub(crate) fn suspend(&mut self) {
         let (path, progress) = (self.file.path.clone(), self.file.progress.clone());
         self.reader.window.suspend(move |offset| open_file(&path, &progress, offset));
@@ -123,10 +121,6 @@ impl OpenCapture {
 
     pub(crate) fn may_wait(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| !is_ready(stream))
-    }
-
-    pub(crate) fn can_suspend(&self) -> bool {
-        self.stream.is_none() && !self.reader.window.is_suspended()
     }
 }
 
@@ -267,7 +261,7 @@ impl Merge {
         if !reader.is_over {
             let packet = capture.packet();
             let key = (packet.time_ns, packet.capture);
-            if capture.can_suspend() {
+            if capture.stream.is_none() && !capture.reader.window.is_suspended() {
                 self.suspendable.insert(key);
             }
             self.open.insert(key, capture);

@@ -125,8 +125,9 @@ impl Options {
             files.push("-".into());
         }
         self.check_files(&files)?;
-        let capture = Capture::new(files).in_order(self.order).selecting(selection);
-        Ok(Box::new(SourceNode::new(if self.recursive { capture } else { capture.without_folders() })))
+        let mut capture = Capture::new(files).in_order(self.order);
+        (capture.reads_folders, capture.selection) = (self.recursive, selection);
+        Ok(Box::new(SourceNode::new(capture)))
     }
 }
 
@@ -148,9 +149,7 @@ impl StageOptions for Options {
             below.into_iter().filter(|file| file.is_symlink()).for_each(|link| access.read(link));
             access.read(file);
         }
-        if self.interface.is_some() {
-            access.signal_programs();
-        }
+        access.signals_programs = self.interface.is_some();
         access
     }
 

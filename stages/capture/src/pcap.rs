@@ -148,7 +148,6 @@ impl Pcap {
         self.header(behind).is_some_and(follows)
     }
 
-    /// Hands the packets that are whole in the window to a visitor; returns how many it took.
     pub(crate) fn visit_buffered(&mut self, window: &mut Window, visitor: &mut impl PacketVisitor) -> u64 {
         let (this, bytes, buffer) = (*self, window.available(), window.shared());
         let visited = match this.layout {

@@ -21,7 +21,6 @@ const TRAILER_BYTES: usize = 4;
 const BLOCK: &str = "block";
 const NANOSECONDS: u64 = 1_000_000_000;
 const MAX_INTERFACES: usize = 65_536;
-/// The longest block that is looked for behind damage.
 const LONGEST_BLOCK: usize = 1 << 20;
 
 #[derive(Debug, Default)]

@@ -81,7 +81,8 @@ impl Prefetcher {
 
 pub(crate) struct PrefetchedCapture {
     index: u32,
-    parcels: Receiver<Vec<Packets>>,
+    /// Until the thread has stopped.
+    pub(crate) parcels: Receiver<Vec<Packets>>,
     thread: JoinHandle<Option<PrefetchEnd>>,
     _wanted: Arc<()>,
 }
@@ -96,11 +97,6 @@ pub(crate) struct PrefetchEnd {
 }
 
 impl PrefetchedCapture {
-    /// The batches that come next; `None` when the thread has stopped.
-    pub(crate) fn next_parcel(&self) -> Option<Vec<Packets>> {
-        self.parcels.recv().ok()
-    }
-
     pub(crate) fn end(self) -> Option<PrefetchEnd> {
         self.thread.join().ok()?
     }

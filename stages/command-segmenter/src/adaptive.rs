@@ -245,7 +245,6 @@ impl ProfileClassifier<'_> {
         }
     }
 
-    /// The index of the request that a record of the service answers, if it does.
     fn answered_request(&self, sized: SizedRecord<'_>, role: LengthRole, history: &FlowHistory) -> Option<usize> {
         let is_answered = |request: &Request| self.profile.is_answered(request.size);
         let may_answer = |request: &Request| self.profile.may_answer(request.size, sized.record.length);

@@ -28,7 +28,6 @@ pub(crate) struct SizedRecord<'a> {
 }
 
 impl<'a> SizedRecord<'a> {
-    /// A record whose size is its length.
     pub(crate) fn new(record: &'a Record, size_class: SizeClass) -> Self {
         Self { record, size: record.length, size_class }
     }
@@ -141,7 +140,6 @@ impl FlowHistory {
         self.is_known_from_start || self.last.is_some()
     }
 
-    /// Whether a record follows a small one in the same direction within a time.
     pub(crate) fn continues_small(&self, record: &Record, within_ns: i64) -> bool {
         self.last.is_some_and(|last| last.size_class == SizeClass::Tiny) && self.is_continued_by(record, within_ns)
     }

@@ -248,7 +248,6 @@ impl ServiceClassifier<'_> {
         }
     }
 
-    /// Whether a record is the next part of a command whose parts are written at once.
     fn is_next_part(&self, record: &Record, history: &FlowHistory) -> bool {
         self.noise_model.noise.written == RecordLayout::Parts
             && history.service_burst == ServiceBurst::Command

@@ -103,7 +103,6 @@ impl NoiseModel {
         self.noise.written == RecordLayout::Parts || self.is_continued(size) || (min..=max).contains(&size.into())
     }
 
-    /// How many commands of a size to expect where there are as many commands as were labelled.
     pub(crate) fn expected_commands(&self, size: u32) -> f64 {
         let near = self.labelled_between([i64::from(size).saturating_sub(NEAR), i64::from(size).saturating_add(NEAR)]);
         let labelled = self.labelled_commands(size) as f64;

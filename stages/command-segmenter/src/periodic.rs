@@ -70,7 +70,6 @@ impl PeriodicTraffic {
             || self.arrivals.len() >= MIN_RUN - 1 && is_in_run(&sorted(self.times()), arrival.time_ns)
     }
 
-    /// Whether a time is on a timer that runs on and that most arrivals are on.
     pub(crate) fn is_on_interval_timer(&self, time_ns: i64) -> bool {
         self.interval_timer().is_some_and(|timer| timer.has_neighbour(&sorted(self.times()), time_ns))
     }
@@ -201,7 +200,6 @@ impl Timer {
     }
 }
 
-/// Whether a time is in a long run of times at one interval.
 fn is_in_run(sorted: &[i64], time_ns: i64) -> bool {
     let periods = sorted.iter().map(|other_ns| time_ns.saturating_sub(*other_ns).saturating_abs());
     periods.filter(|period_ns| (MIN_PERIOD_NS..=MAX_PERIOD_NS).contains(period_ns)).any(|period_ns| {

@@ -85,7 +85,6 @@ impl RuleAlgorithm {
         if self.continues(record, command_ns, SAME_PACKET_NS) { RecordClass::CommandPart } else { RecordClass::Tiny }
     }
 
-    /// Whether a record continues the command whose last record came at a time.
     fn continues(&self, record: &Record, command_ns: Option<i64>, within_ns: i64) -> bool {
         self.continued_within_ns.zip(command_ns).is_some_and(|(continued_within_ns, command_ns)| {
             record.start_ns.saturating_sub(command_ns) <= continued_within_ns.min(within_ns)

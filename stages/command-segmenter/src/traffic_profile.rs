@@ -168,13 +168,11 @@ impl TrafficProfile {
         self.gateway_stats(request).is_none_or(GatewayLengthStats::is_answered)
     }
 
-    /// Whether a record of a length may answer requests of another.
     pub(crate) fn may_answer(&self, request: u32, length: u32) -> bool {
         let stats = self.gateway_stats(request);
         stats.is_none_or(|stats| stats.is_answered() && stats.can_be_answered_by(length))
     }
 
-    /// Whether requests of a length are known to be answered by records of another.
     pub(crate) fn is_usual_answer(&self, request: u32, length: u32) -> bool {
         let stats = self.gateway_stats(request);
         stats.is_some_and(|stats| stats.answered > KNOWN && stats.is_answered() && stats.usual_answer() == Some(length))
@@ -240,7 +238,6 @@ impl TrafficProfile {
         full.is(length)
     }
 
-    /// Whether a record continues the last one of its flow, which is full.
     pub(crate) fn continues_full_record(&self, record: &Record, history: &FlowHistory, limits: &TimeLimits) -> bool {
         let before = history.size_before(record, limits.gap_ns);
         before.is_some_and(|length| record.length <= length && self.is_full(record.direction, length))

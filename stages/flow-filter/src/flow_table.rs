@@ -86,7 +86,6 @@ const MAX_IN_TUNNELS: usize = 10_000;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FlowTable {
     pub(crate) entries: TwoGenerations<FlowKey, FlowEntry>,
-    /// The ids of flows in tunnels, by the keys that they would have outside.
     in_tunnels: TwoGenerations<FlowKey, u64>,
 }
 

@@ -31,7 +31,6 @@ impl FragmentLimits {
 /// How long a packet's fragments are awaited, in nanoseconds of capture time: 30 s, as on most hosts.
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
-/// Memory of a piece besides its data, in bytes.
 const PIECE_BYTES: usize = 64;
 
 /// The longest packet there can be (RFC 791): 16 bits of length.
@@ -77,7 +76,6 @@ pub(crate) struct IpReassembly {
     /// What each source has sent to each destination.
     #[serde(skip)]
     pairs: HashMap<[IpAddr; 2], Held, RandomState>,
-    /// The number of the packet that began last.
     last_number: u64,
     /// When the last fragment was captured. One odd time shows no timeout: two in a row do.
     last_ns: Option<i64>,

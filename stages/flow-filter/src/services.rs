@@ -129,12 +129,10 @@ impl ServiceSelection {
         resolution
     }
 
-    /// Adds an address if there is room; whether the address is there now.
     fn add_address(&mut self, address: IpAddr) -> bool {
         self.resolved.contains(&address) || self.has_room() && self.resolved.insert(address)
     }
 
-    /// Adds a name if there is room; whether the name is there now.
     fn add_name(&mut self, name: String) -> bool {
         self.names.contains(&name) || self.has_room() && self.names.insert(name)
     }

@@ -201,7 +201,8 @@ impl Connection {
     /// Another connection that was not contradicted, at the end of the traffic.
     pub(crate) fn likely_successor(&mut self, findings: &mut Findings) -> Option<Successor> {
         for direction in Direction::BOTH {
-            if self.has_rivals(direction) {
+            let busy = self.busy.as_ref();
+            if busy.is_some_and(|busy| !busy.streams.of(direction).pending.rivals.is_empty()) {
                 let (mut reassembly, mut framer) = self.direction(direction, findings);
                 if let Some(run) = reassembly.take_likely(&mut framer) {
                     return Some(self.successor(direction, run));
@@ -209,10 +210,6 @@ impl Connection {
             }
         }
         None
-    }
-
-    fn has_rivals(&self, direction: Direction) -> bool {
-        self.busy.as_ref().is_some_and(|busy| !busy.streams.of(direction).pending.rivals.is_empty())
     }
 
     /// The connection that a confirmed run starts, with the run of the other direction that it acknowledges.
@@ -327,11 +324,8 @@ impl Connection {
 
     /// When the first wait for missing bytes or an earlier start ends.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<i64> {
-        Direction::BOTH.into_iter().filter_map(|direction| self.deadline_of(direction, limits)).min()
-    }
-
-    fn deadline_of(&self, direction: Direction, limits: &Limits) -> Option<i64> {
-        [self.end_of_wait(direction, limits), self.end_of_message(direction)].into_iter().flatten().min()
+        let ends = |direction| [self.end_of_wait(direction, limits), self.end_of_message(direction)];
+        Direction::BOTH.into_iter().flat_map(ends).flatten().min()
     }
 
     fn end_of_message(&self, direction: Direction) -> Option<i64> {

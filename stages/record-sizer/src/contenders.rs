@@ -69,7 +69,6 @@ impl<C> Contenders<C> {
         self.all.iter().enumerate().map(|(at, (one, packets))| (at, *packets, one))
     }
 
-    /// The place of the newest of which this holds.
     pub(crate) fn newest(&self, holds: impl Fn(&C) -> bool) -> Option<usize> {
         self.all.iter().rposition(|(one, _)| holds(one))
     }

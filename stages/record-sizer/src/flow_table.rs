@@ -23,7 +23,6 @@ pub(crate) struct FlowTable<V> {
     /// The period in which each value was last used.
     used: Vec<u32>,
     period: u32,
-    /// The number of values used in this period.
     used_in_period: usize,
     capacity: usize,
     /// When idle flows were evicted last, and the period that ended then.
@@ -49,7 +48,6 @@ impl<V> FlowTable<V> {
         self.values.get_index_mut(index).map(|(_, value)| value)
     }
 
-    /// Adds the value of a flow that has none.
     pub(crate) fn insert(&mut self, flow: u64, value: V) -> &mut V {
         let period = self.period;
         self.count_use();

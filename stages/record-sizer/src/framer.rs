@@ -419,7 +419,6 @@ impl Framer<'_> {
         None
     }
 
-    /// The chunk starts with the first record header.
     fn tls_starts<'a>(&mut self, chunk: Chunk<'a>) -> Chunk<'a> {
         (*self.walker, *self.framing) = (RecordWalker::default(), Framing::InStep);
         chunk

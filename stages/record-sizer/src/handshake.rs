@@ -18,7 +18,6 @@ const MAX_SKIPPED: u32 = 1 << 20;
 /// The longest DNS name, in bytes.
 const MAX_NAME: usize = 255;
 
-/// The type of the extension `connection_id` (RFC 9146).
 const CONNECTION_ID: u16 = 54;
 
 const ENCRYPT_THEN_MAC: u16 = 22;

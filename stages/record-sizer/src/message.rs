@@ -52,7 +52,6 @@ impl Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FlowEnds {
     pub(crate) transport: Transport,
-    /// The gateway's port, if it is known.
     pub(crate) gateway_port: Option<u16>,
     pub(crate) service: SocketAddr,
 }

@@ -23,7 +23,6 @@ use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
 use crate::session::Negotiation;
 
-/// The port of HTTP/3.
 const PORT: u16 = 443;
 
 /// Bytes of the tag of every cipher suite (RFC 9001, section 5.3).
@@ -287,7 +286,6 @@ impl QuicFlow {
     }
 }
 
-/// Ids of declared lengths, from and to the gateway.
 fn declared_ids(lengths: &[u8]) -> PerDirection<ConnectionIds> {
     let mut ids = PerDirection::default();
     for (direction, length) in [Direction::FromGateway, Direction::ToGateway].into_iter().zip(lengths) {
@@ -296,7 +294,6 @@ fn declared_ids(lengths: &[u8]) -> PerDirection<ConnectionIds> {
     ids
 }
 
-/// Whether these bytes begin with a short header as it is where its fixed bit is not cleared.
 fn has_fixed_bit(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0xc0 == 0x40)
 }

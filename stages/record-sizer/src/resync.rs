@@ -169,7 +169,6 @@ impl BoundarySearch {
         None
     }
 
-    /// Looks for candidates whose header starts in the chunk before.
     fn look_across<'a>(&mut self, chunk: Chunk<'a>, believed: &mut Vec<(u32, Header)>) -> Option<SearchOutcome<'a>> {
         let tail = std::mem::take(&mut self.tail);
         let joined: Vec<u8> = tail.iter().chain(chunk.payload.iter().take(HEADER - 1)).copied().collect();

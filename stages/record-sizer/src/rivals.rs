@@ -129,7 +129,6 @@ impl Rivals {
         true
     }
 
-    /// Starts a run with a segment, given the sequence number of its first byte.
     pub(crate) fn start(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
         let next = sequence.wrapping_add(segment.length);
         let segments = vec![OwnedSegment::of(segment)];

@@ -62,7 +62,6 @@ impl StreamPosition {
             && hello_digest(payload).is_some_and(|digest| digest != self.first_hello)
     }
 
-    /// Remembers an accepted segment, to recognise repetitions of it.
     #[inline]
     pub(crate) fn remember(&mut self, segment: &Segment<'_>) {
         (self.last, self.last_bytes) = (segment.sequence, first_bytes(segment.payload));

@@ -28,7 +28,6 @@ pub struct InputPart {
 
 pub(super) struct PartRecorder<'a> {
     folder: &'a Path,
-    /// The stage whose output they are.
     stage: &'a str,
     parts: Vec<InputPart>,
     damage: Option<RunError>,
@@ -39,7 +38,6 @@ impl<'a> PartRecorder<'a> {
         Self { folder, stage, parts: Vec::new(), damage: None }
     }
 
-    /// Records what `front` makes of a file, from a saved stream on if there is one.
     pub(super) fn record(
         &mut self,
         front: &Pipeline,
@@ -103,7 +101,6 @@ impl<'a> PartRecorder<'a> {
         Ok((kept, FrameWriter::new(recording.map_err(InputError::Recording)?)))
     }
 
-    /// The parts, and what was wrong with the first that is damaged.
     pub(super) fn finish(self) -> (Vec<InputPart>, Option<RunError>) {
         (self.parts, self.damage)
     }
@@ -131,7 +128,6 @@ pub(super) struct GatewayFilter {
     /// `None` keeps all flows: `flow-filter` has chosen them.
     wanted: Option<AddressSet>,
     seen: BTreeSet<IpAddr>,
-    /// The flows of other gateways.
     dropped: BTreeSet<u64>,
 }
 
@@ -191,7 +187,6 @@ impl GatewayFilter {
 /// How captures of the same times are put one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// They are not: that is an error.
     Refused,
     /// Their times are shifted: they were rewritten, and order alone counts.
     Shifted,

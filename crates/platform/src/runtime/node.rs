@@ -180,7 +180,6 @@ impl<'a> NodeOutput<'a> {
         Self { output, gathered: Vec::new(), observer, frames: 0, meter }
     }
 
-    /// Sends the hello of a stage; `before` is that of the previous stage.
     pub(crate) fn send_hello(&mut self, stage: &str, before: Option<Hello>) -> Result<(), Closed> {
         let upstream = before.map_or_else(Vec::new, |hello| {
             let mut upstream = hello.upstream;
@@ -280,7 +279,6 @@ pub(crate) struct RunningNode<'a, S> {
     since: Option<Instant>,
     /// Time spent in this stage, which the stage before counts as waiting.
     spent: Duration,
-    /// How it ended, if that was before its input ended.
     outcome: Option<Outcome>,
 }
 
@@ -343,7 +341,6 @@ impl<'a, S: Stage> RunningNode<'a, S> {
         })
     }
 
-    /// Ends it, if it has not; `ended` is how its input did.
     fn conclude(mut self, ended: Outcome) -> Outcome {
         let result = match (self.outcome, ended) {
             (Some(outcome), _) => return outcome,

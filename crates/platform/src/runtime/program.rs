@@ -154,9 +154,15 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> E
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
             report.faults.print(outcome.cause());
-            report.say_notices(O::NAME);
+            if !report.notices.is_empty() && !report.is_verbose {
+                say(O::NAME, &format!("notices: {} (-v prints each)", report.notices));
+            }
             // Last, where people look first.
-            say_outcome(O::NAME, &outcome);
+            match &outcome {
+                Outcome::Done | Outcome::Closed => {}
+                Outcome::Interrupted => say(O::NAME, "stopped; everything read until then is processed"),
+                Outcome::Cut(cause) | Outcome::Failed(cause) => complain(O::NAME, cause),
+            }
             let written = report.summary.as_ref().map_or(Ok(()), |summary| {
                 if flags.latency {
                     log::say_latency(O::NAME, summary);
@@ -229,14 +235,6 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     Ok((outcome, report))
 }
 
-fn say_outcome(stage: &str, outcome: &Outcome) {
-    match outcome {
-        Outcome::Done | Outcome::Closed => {}
-        Outcome::Interrupted => say(stage, "stopped; everything read until then is processed"),
-        Outcome::Cut(cause) | Outcome::Failed(cause) => complain(stage, cause),
-    }
-}
-
 /// Writes the latencies of a summary as an interval log that starts at `start`; `clock` is the same moment.
 pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
     let mut log = Vec::new();
@@ -252,15 +250,6 @@ struct StageReport {
     summary: Option<Summary>,
     /// Also counts notices, if metrics are served.
     telemetry: Option<Telemetry>,
-}
-
-impl StageReport {
-    fn say_notices(&self, stage: &str) {
-        if self.notices.is_empty() || self.is_verbose {
-            return;
-        }
-        say(stage, &format!("notices: {} (-v prints each)", self.notices));
-    }
 }
 
 impl Observer for StageReport {

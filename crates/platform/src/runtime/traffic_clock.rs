@@ -105,7 +105,7 @@ impl<T> TrafficClock<T> {
     #[inline]
     pub fn follows(&mut self, flow: u64, time_ns: i64) -> bool {
         let distance_ns = time_ns.saturating_sub(self.now_ns).unsigned_abs();
-        if distance_ns > self.lag_ns.unsigned_abs() || !self.held.is_empty() || self.is_apart(flow) {
+        if distance_ns > self.lag_ns.unsigned_abs() || !self.held.is_empty() || self.apart.contains_key(&flow) {
             return false;
         }
         self.take(flow, time_ns);
@@ -175,11 +175,6 @@ impl<T> TrafficClock<T> {
     #[inline]
     pub fn next_event(&mut self) -> Option<ClockEvent<T>> {
         self.events.pop_front()
-    }
-
-    #[inline]
-    fn is_apart(&self, flow: u64) -> bool {
-        !self.apart.is_empty() && self.apart.contains_key(&flow)
     }
 
     fn is_in_time(&self, time_ns: i64) -> bool {

@@ -104,7 +104,6 @@ impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
         self.evicted
     }
 
-    /// Inserts a value whose key is in neither generation.
     fn insert_young(&mut self, key: K, value: Weighted<V>) {
         if self.young_weight + value.weight > self.generation_weight {
             self.evicted += self.old.len() as u64;

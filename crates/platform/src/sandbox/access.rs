@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 pub struct Access {
     pub(crate) reads: Vec<PathBuf>,
     pub(crate) writes: Vec<PathBuf>,
-    pub(crate) signals_programs: bool,
+    /// It sends signals to a program that it has started before.
+    pub signals_programs: bool,
 }
 
 impl Access {
@@ -22,18 +23,9 @@ impl Access {
             let is_special = file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
             // A pipe or a device is opened before.
             if !is_special && let Some(folder) = file.parent() {
-                self.write_in(if folder == Path::new("") { Path::new(".") } else { folder });
+                self.writes.push(if folder == Path::new("") { ".".into() } else { folder.to_owned() });
             }
         }
-    }
-
-    pub fn write_in(&mut self, folder: &Path) {
-        self.writes.push(folder.to_owned());
-    }
-
-    /// It sends signals to a program that it has started before.
-    pub fn signal_programs(&mut self) {
-        self.signals_programs = true;
     }
 
     pub fn extend(&mut self, other: Self) {

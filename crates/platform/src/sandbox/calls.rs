@@ -13,7 +13,6 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter_all_threads,
 };
 
-/// Calls that are never needed once everything is open.
 const DENIED: &[c_long] = &[
     // Starting programs, and looking into others.
     libc::SYS_execve,
@@ -137,7 +136,6 @@ fn programs() -> Result<[BpfProgram; 2], BackendError> {
     Ok([program(rules, EPERM)?, program(unseen, ENOSYS)?])
 }
 
-/// A rule for calls with such an argument.
 fn when(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?])
 }

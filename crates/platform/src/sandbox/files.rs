@@ -7,7 +7,6 @@ use landlock::{
 
 use crate::sandbox::Access;
 
-/// The newest version of Landlock whose limits are asked for; an older kernel has fewer of them.
 const VERSION: ABI = ABI::V6;
 
 pub(crate) fn limit(access: &Access) -> Result<(), String> {

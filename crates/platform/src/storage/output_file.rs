@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 use thiserror::Error;
 
-/// Longer chains of links are circles.
 const MAX_LINKS: usize = 40;
 
 #[derive(Debug, Error)]
@@ -46,7 +45,6 @@ pub struct OutputFile {
 #[derive(Debug)]
 enum Target {
     Pending(PendingFile),
-    /// A pipe, a device, or what a file descriptor stands for.
     Direct(File),
 }
 

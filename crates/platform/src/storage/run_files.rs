@@ -29,11 +29,7 @@ pub struct RunFiles {
 
 #[derive(Debug)]
 enum Input {
-    /// A file, or a folder with everything below it.
-    Path {
-        role: String,
-        path: PathBuf,
-    },
+    Path { role: String, path: PathBuf },
     Stdin,
 }
 
@@ -174,7 +170,6 @@ impl Output {
         path.metadata().map_or(true, |metadata| metadata.is_file()).then_some(path)
     }
 
-    /// The folder of that file, without links.
     fn folder(&self) -> Option<PathBuf> {
         folder_of(&self.target()?).canonicalize().ok()
     }

@@ -85,7 +85,6 @@ impl Default for Latency {
     }
 }
 
-/// The first bytes of `HdrHistogram`'s V2 encoding.
 const PLAIN: u32 = 0x1c84_9313;
 
 const COMPRESSED: u32 = 0x1c84_9314;
@@ -203,11 +202,6 @@ impl Display for LatencyTable<'_> {
     }
 }
 
-/// The beginning of a stage's name: names of streams can be as long as a frame.
-fn shown_name(name: &str) -> &str {
-    name.char_indices().nth(MAX_NAME).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
-}
-
 fn write_quantiles(formatter: &mut Formatter<'_>, histogram: &[u8]) -> std::fmt::Result {
     let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty());
     for (_, quantile) in QUANTILES {
@@ -220,7 +214,6 @@ fn write_quantiles(formatter: &mut Formatter<'_>, histogram: &[u8]) -> std::fmt:
     Ok(())
 }
 
-/// A duration in the unit that keeps it short.
 fn short(duration: Duration) -> String {
     let ns = duration.as_nanos();
     match ns {
@@ -255,7 +248,8 @@ pub fn write_latency_log(
 }
 
 fn tagged(row: &StageSummary) -> [(String, &[u8]); 2] {
-    let name = shown_name(&row.stage);
+    // Names of streams can be as long as a frame.
+    let name: String = row.stage.chars().take(MAX_NAME).collect();
     [(format!("{name}.service"), &row.latency), (format!("{name}.queue"), &row.queue)]
 }
 

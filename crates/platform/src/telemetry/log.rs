@@ -27,7 +27,6 @@ const SAID: &str = "sizeleak::said";
 /// The target of what programs of others say, which is printed at any verbosity: it may be why they fail.
 const REPEATED: &str = "sizeleak::repeated";
 
-/// The target of tables, which are for people alone.
 const TABLE: &str = "sizeleak::table";
 
 /// The flags for the amount and format of messages.

@@ -19,12 +19,6 @@ impl PacketBatcher {
     pub(super) fn fill(&mut self, capture: &mut OpenCapture, before_ns: i64) {
         capture.visit_buffered(|capture, number| BatchFiller { batcher: self, before_ns, capture, number });
     }
-
-    /// Bytes of a capture that fit into the batch, whatever packets they hold; only the last packet may be longer.
-    fn least_room(&self) -> usize {
-        let rows = self.capacity.rows.saturating_sub(self.rows);
-        self.capacity.bytes.saturating_sub(self.bytes).min(rows * MIN_OVERHEAD)
-    }
 }
 
 struct BatchFiller<'a> {
@@ -104,8 +98,10 @@ impl BatchFiller<'_> {
         let batcher = &mut *self.batcher;
         let mut rest = bytes;
         while let Some(prefilter) = batcher.selection.prefilter() {
-            // This many bytes cannot fill the batch.
-            let room = if batcher.stands_for_passed_over() { batcher.least_room() } else { rest.len() };
+            // This many bytes cannot fill the batch, whatever packets they hold; only the last packet may be longer.
+            let rows = batcher.capacity.rows.saturating_sub(batcher.rows);
+            let bytes = batcher.capacity.bytes.saturating_sub(batcher.bytes);
+            let room = if batcher.stands_for_passed_over() { bytes.min(rows * MIN_OVERHEAD) } else { rest.len() };
             let stop = rest.len().saturating_sub(room);
             let skipped = skip_foreign(prefilter, rest, stop, self.before_ns, parse);
             rest = skipped.rest;

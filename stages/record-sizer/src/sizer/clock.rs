@@ -6,7 +6,6 @@ use sizeleak_platform::runtime::{ClockEvent, Closed, Emit, describe_odd_time};
 use super::RecordSizer;
 
 impl RecordSizer {
-    /// Handles a segment that is not close in time to the one before.
     #[cold]
     pub(super) fn segment_of_odd_time(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.clock.add(segment.flow, segment.time_ns, OwnedSegment::of(segment));

@@ -108,7 +108,6 @@ impl RecordSizer {
         }
     }
 
-    /// The connection that takes the place of one of this flow.
     pub(super) fn connection_after(&mut self, flow: u64, successor: &Successor) -> Connection {
         let told = Told {
             ends: self.ends.find(flow).map(|ends| &*ends),

@@ -20,13 +20,11 @@ use tracing_subscriber::registry::LookupSpan;
 /// The target of notices, whose message already holds their fields.
 pub(super) const NOTICE: &str = "sizeleak::notice";
 
-/// The target of text that is printed without a speaker.
 pub(super) const BARE: &str = "sizeleak::bare";
 
 /// Formats lines like `capture: has read file=monday.pcap bytes=123`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineFormat {
-    /// The speaker of events that name no stage.
     pub(super) program: &'static str,
     pub(super) has_colours: bool,
 }

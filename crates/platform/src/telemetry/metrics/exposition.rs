@@ -33,7 +33,6 @@ impl Exposition {
         }
     }
 
-    /// A value of the family. Values of labels may be anything.
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> =

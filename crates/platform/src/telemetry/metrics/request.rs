@@ -24,7 +24,6 @@ pub enum RequestVerdict {
     MetricsHead,
     /// Something that is not here: 404.
     NotFound,
-    /// A method that changes something: 405.
     MethodNotAllowed,
     /// Addressed to another host, as after DNS rebinding: 403.
     ForeignHost,
