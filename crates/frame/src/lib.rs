@@ -57,7 +57,7 @@ pub use frame::{Frame, KINDS, Unknown};
 pub use identification::{Actions, Candidate, DeviceTypeProbability, Identification, NumberProbability};
 pub use limit::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES};
 pub use notice::{CommandAt, Deviation, Notice, what};
-pub use packet::{Packet, PacketAppender, PacketRow, Packets, SkippedPackets};
+pub use packet::{Packet, PacketRow, Packets, SkippedPackets};
 pub use reader::{FrameReader, ReadError};
 pub use record::{ContentType, Protocol, Record, UnknownContentType};
 pub use row_bytes::RowLocation;

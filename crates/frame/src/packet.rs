@@ -72,17 +72,6 @@ impl Packets {
         self.rows.push_shared(packet, buffer);
     }
 
-    /// Adds consecutive packets of one capture after the one with this number. Their data are not copied if they are
-    /// part of `buffer`.
-    pub fn appender<'a>(
-        &'a mut self,
-        capture: u32,
-        number: u64,
-        buffer: Option<&'a Arc<Vec<u8>>>,
-    ) -> PacketAppender<'a> {
-        PacketAppender { batch: self, buffer, capture, number }
-    }
-
     /// Counts skipped packets that come next.
     pub fn skip_packets(&mut self, skipped: SkippedPackets) {
         self.skipped.packets += skipped.packets;
@@ -115,33 +104,6 @@ impl<'a> IntoIterator for &'a Packets {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
-    }
-}
-
-/// Adds consecutive packets of one capture to a batch.
-#[derive(Debug)]
-pub struct PacketAppender<'a> {
-    batch: &'a mut Packets,
-    buffer: Option<&'a Arc<Vec<u8>>>,
-    capture: u32,
-    number: u64,
-}
-
-impl PacketAppender<'_> {
-    /// Adds the next packet; see [`Packet`].
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
-    pub fn push(&mut self, time_ns: i64, link_type: u16, original_length: u32, data: &[u8]) {
-        self.number += 1;
-        let packet = Packet { time_ns, link_type, original_length, data, capture: self.capture, number: self.number };
-        match self.buffer {
-            Some(buffer) => self.batch.push_shared(packet, buffer),
-            None => self.batch.push(packet),
-        }
-    }
-
-    pub fn number(&self) -> u64 {
-        self.number
     }
 }
 

@@ -102,11 +102,7 @@ impl ByteForwarder {
     /// upstream would end, the stream ends with a summary once that is set.
     pub(crate) fn run(self, input: Box<dyn Read + Send>, output: impl Write, interrupt: Option<&Interrupt>) -> Outcome {
         let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
-        let ended = if self.recorder.is_none() && interrupt.is_none() {
-            forward_bytes(input, &mut output)
-        } else {
-            forward(FrameReader::new(input), &mut output, self.recorder, interrupt)
-        };
+        let ended = forward(FrameReader::new(input), &mut output, self.recorder, interrupt);
         match ended.and_then(|outcome| output.flush().map(|()| outcome)) {
             Ok(outcome) => outcome,
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Outcome::Closed,
@@ -157,21 +153,6 @@ fn forward(
                 io::copy(&mut input, output)?;
                 return Ok(Outcome::Done);
             }
-        }
-    }
-}
-
-fn forward_bytes(mut input: impl Read, output: &mut impl Write) -> io::Result<Outcome> {
-    let mut buffer = vec![0; BATCH_BYTES];
-    loop {
-        match input.read(&mut buffer) {
-            Ok(0) => return Ok(Outcome::Done),
-            Ok(length) => {
-                output.write_all(buffer.get(..length).unwrap_or_default())?;
-                output.flush()?;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Ok(Outcome::Failed(format!("cannot be read on: {error}"))),
         }
     }
 }

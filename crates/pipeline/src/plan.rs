@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::BatchLimit;
-use sizeleak_platform::runtime::{Access, ConfigureError, Node, Runnable, StageOptions, has_several_processors};
+use sizeleak_platform::runtime::{Access, ConfigureError, Node, Runnable, StageOptions, processors};
 use toml::Value;
 use tracing::debug;
 
@@ -209,7 +209,7 @@ impl PipelineStage {
     fn shares_thread(&self) -> bool {
         match self.consumes() {
             // Reading takes as long as filtering and sizing: another processor does these, if there is one.
-            Some("packets") => !has_several_processors(),
+            Some("packets") => processors() == 1,
             Some("segments") => true,
             _ => false,
         }

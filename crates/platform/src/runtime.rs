@@ -49,7 +49,7 @@ pub use link::{
     widen_pipe,
 };
 pub use node::{Node, run_fused};
-pub use processors::{has_several_processors, processors};
+pub use processors::processors;
 pub use runnable::{ConfigureError, FusedStage, Observer, Outcome, Runnable, SilentObserver, StageOptions};
 pub use source::{Source, SourceCounts, SourceEmit, SourceNode};
 pub use stage::{

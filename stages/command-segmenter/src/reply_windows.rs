@@ -49,7 +49,11 @@ pub fn learn_reply_windows(records: &[Record], commands: &[Command], min_size: u
     }
     let flows = FlowTimes::of(records, commands, min_size);
     let delays: Vec<CommandDelays> = flows.values().flat_map(FlowTimes::delays).collect();
-    let rate = background_rate(flows.values().map(FlowTimes::background));
+    let background = flows.values().map(FlowTimes::background);
+    let (records, observed_ns) = background.fold((0, 0_i64), |(records, observed_ns), (more, longer_ns)| {
+        (records + more, observed_ns.saturating_add(longer_ns))
+    });
+    let rate = if observed_ns > 0 { records as f64 / observed_ns as f64 } else { 0.0 };
     let within_ns = end_of_excess(&delays, rate)?;
     let gap_ns = usual_gap(&delays, within_ns)?;
     let longest_ms = with_margin(within_ns, 1_000).clamp(USUAL_REPLY_WINDOWS.within_ms, MAX_REPLY_WITHIN_MS);
@@ -79,12 +83,6 @@ struct FlowTimes {
 struct CommandDelays {
     /// How long after the end of the command, in order.
     delays: Vec<i64>,
-    observed_ns: i64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Background {
-    records: usize,
     observed_ns: i64,
 }
 
@@ -156,23 +154,13 @@ impl FlowTimes {
         })
     }
 
-    fn background(&self) -> Background {
+    /// How many records the gateway sends long after commands, and in how many nanoseconds.
+    fn background(&self) -> (usize, i64) {
         let observed: i64 = self.windows().map(|[from, to]| to.saturating_sub(from)).sum();
         let span = self.span.map_or(0, |[first, last]| last.saturating_sub(first));
         let inside: usize = self.delays().map(|command| command.delays.len()).sum();
-        Background {
-            records: self.sent.len().saturating_sub(inside),
-            observed_ns: span.saturating_sub(observed).max(0),
-        }
+        (self.sent.len().saturating_sub(inside), span.saturating_sub(observed).max(0))
     }
-}
-
-/// How many records a nanosecond the gateway sends long after commands.
-fn background_rate(background: impl Iterator<Item = Background>) -> f64 {
-    let (records, observed_ns) = background.fold((0, 0_i64), |(records, observed_ns), flow| {
-        (records + flow.records, observed_ns.saturating_add(flow.observed_ns))
-    });
-    if observed_ns > 0 { records as f64 / observed_ns as f64 } else { 0.0 }
 }
 
 /// Within what time most replies have come, beyond what the gateway sends at other times.

@@ -42,19 +42,6 @@ proptest! {
     }
 }
 
-#[test]
-fn appended_packets_are_numbered() {
-    let [buffer, _] = buffers();
-    let mut batch = Packets::new();
-    let mut appender = batch.appender(3, 8, Some(&buffer));
-    appender.push(5, 1, 60, &buffer[..4]);
-    appender.push(6, 1, 60, &buffer[4..9]);
-    assert_eq!(appender.number(), 10);
-    let numbers: Vec<(u32, u64, usize)> =
-        batch.iter().map(|packet| (packet.capture, packet.number, packet.data.len())).collect();
-    assert_eq!(numbers, [(3, 9, 4), (3, 10, 5)]);
-}
-
 /// Segments with payloads of these lengths in one buffer, and that buffer.
 fn shared_segments(lengths: &[usize]) -> (Segments, Arc<Vec<u8>>) {
     let buffer = Arc::new((0..lengths.iter().sum()).map(|at: usize| at as u8).collect::<Vec<u8>>());

@@ -306,19 +306,13 @@ impl<R: Read> Input for StreamInput<R> {
 #[derive(Debug)]
 pub struct StreamOutput<W> {
     writer: FrameWriter<TimedWriter<W>>,
-    waited: Duration,
     failure: Option<WriteError>,
     closed: bool,
 }
 
 impl<W: Write> StreamOutput<W> {
     pub fn new(output: W) -> Self {
-        Self {
-            writer: FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }),
-            waited: Duration::ZERO,
-            failure: None,
-            closed: false,
-        }
+        Self { writer: FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }), failure: None, closed: false }
     }
 
     /// Writes, unless it is closed, and keeps why that failed.
@@ -329,9 +323,7 @@ impl<W: Write> StreamOutput<W> {
         if self.closed {
             return Err(Closed);
         }
-        let written = write(&mut self.writer);
-        self.waited = self.writer.output().waited;
-        written.map_err(|error| {
+        write(&mut self.writer).map_err(|error| {
             self.closed = true;
             let is_unread = matches!(&error, WriteError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe);
             self.failure = (!is_unread).then_some(error);
@@ -352,7 +344,7 @@ impl<W: Write + Send> Output for StreamOutput<W> {
     }
 
     fn waited(&self) -> Duration {
-        self.waited
+        self.writer.output().waited
     }
 
     fn failure(&mut self) -> Option<WriteError> {

@@ -9,7 +9,3 @@ pub fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
-
-pub fn has_several_processors() -> bool {
-    processors() > 1
-}

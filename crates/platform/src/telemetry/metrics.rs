@@ -5,5 +5,5 @@ mod request;
 mod server;
 
 #[doc(hidden)]
-pub use request::{ReceivedRequest, RequestVerdict, parse_request};
+pub use request::{RequestVerdict, parse_request};
 pub use server::MetricsServer;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::SkippedPackets;
+use sizeleak_frame::{Packet, SkippedPackets};
 use sizeleak_packet::AddressPrefilter;
 
 use super::PacketBatcher;
@@ -70,7 +70,6 @@ impl BatchFiller<'_> {
         let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
         let (mut rows, mut data_bytes) = (batcher.rows, batcher.bytes);
         let prefilter = batcher.selection.prefilter().filter(|_| batcher.is_filtering);
-        let mut added = batcher.batch.appender(capture, number, buffer);
         while !batcher.capacity.is_reached(rows, data_bytes)
             && let Some((packet, behind)) = parse(rest)
             && packet.time_ns < before_ns
@@ -80,9 +79,14 @@ impl BatchFiller<'_> {
             rows += batcher.capacity.rows_per_packet;
             data_bytes += packet.data.len();
             snaplen_cut += u64::from(packet.is_cut());
-            added.push(packet.time_ns, packet.link_type, packet.original_length, packet.data);
+            self.number += 1;
+            let CapturedPacket { time_ns, link_type, original_length, data } = packet;
+            let packet = Packet { time_ns, link_type, original_length, data, capture, number: self.number };
+            match buffer {
+                Some(buffer) => batcher.batch.push_shared(packet, buffer),
+                None => batcher.batch.push(packet),
+            }
         }
-        self.number = added.number();
         batcher.counts.packets += self.number - number;
         (batcher.rows, batcher.bytes, batcher.last_row_ns) = (rows, data_bytes, last_ns.or(batcher.last_row_ns));
         batcher.counts.snaplen_cut += snaplen_cut;

@@ -10,13 +10,6 @@ pub(super) const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 const MAX_HEADERS: usize = 64;
 
-/// What the bytes of a connection are so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReceivedRequest {
-    Incomplete,
-    Complete(RequestVerdict),
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestVerdict {
     Metrics,
@@ -33,17 +26,17 @@ pub enum RequestVerdict {
     TooLarge,
 }
 
-/// What these bytes ask of the server that listens at `bound`. Bytes after the head do not matter.
-pub fn parse_request(bytes: &[u8], bound: SocketAddr) -> ReceivedRequest {
+/// What these bytes ask of the server that listens at `bound`; `None` if more are to come. Bytes after the head do not
+/// matter.
+pub fn parse_request(bytes: &[u8], bound: SocketAddr) -> Option<RequestVerdict> {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    let verdict = match request.parse(bytes) {
+    Some(match request.parse(bytes) {
         Ok(Status::Complete(_)) => verdict(&request, bound),
-        Ok(Status::Partial) if bytes.len() < MAX_REQUEST_BYTES => return ReceivedRequest::Incomplete,
+        Ok(Status::Partial) if bytes.len() < MAX_REQUEST_BYTES => return None,
         Ok(Status::Partial) | Err(Error::TooManyHeaders) => RequestVerdict::TooLarge,
         Err(_) => RequestVerdict::Malformed,
-    };
-    ReceivedRequest::Complete(verdict)
+    })
 }
 
 fn verdict(request: &httparse::Request<'_, '_>, bound: SocketAddr) -> RequestVerdict {
@@ -100,11 +93,11 @@ mod tests {
 
     const BOUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
 
-    fn parsed(request: &str) -> ReceivedRequest {
+    fn parsed(request: &str) -> Option<RequestVerdict> {
         parse_request(request.as_bytes(), BOUND)
     }
 
-    fn with_host(host: &str) -> ReceivedRequest {
+    fn with_host(host: &str) -> Option<RequestVerdict> {
         parsed(&format!("GET /metrics HTTP/1.1\r\nAccept: */*\r\nhost: {host}\r\n\r\n"))
     }
 
@@ -121,7 +114,7 @@ mod tests {
             "[::1]:9464",
             " localhost ",
         ] {
-            assert_eq!(with_host(host), ReceivedRequest::Complete(RequestVerdict::Metrics), "{host}");
+            assert_eq!(with_host(host), Some(RequestVerdict::Metrics), "{host}");
         }
         for host in [
             "evil.example",
@@ -137,7 +130,7 @@ mod tests {
             "[::ffff:10.0.0.1]",
             "a:b:c",
         ] {
-            assert_eq!(with_host(host), ReceivedRequest::Complete(RequestVerdict::ForeignHost), "{host}");
+            assert_eq!(with_host(host), Some(RequestVerdict::ForeignHost), "{host}");
         }
     }
 
@@ -160,7 +153,7 @@ mod tests {
             (&long, RequestVerdict::TooLarge),
             (&many, RequestVerdict::TooLarge),
         ] {
-            assert_eq!(parsed(request), ReceivedRequest::Complete(verdict), "{request:?}");
+            assert_eq!(parsed(request), Some(verdict), "{request:?}");
         }
     }
 
@@ -168,7 +161,7 @@ mod tests {
     fn every_beginning_of_a_request_is_incomplete() {
         let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Prometheus/3\r\n\r\n";
         for end in 0..request.len() {
-            assert_eq!(parsed(&request[..end]), ReceivedRequest::Incomplete, "{end}");
+            assert_eq!(parsed(&request[..end]), None, "{end}");
         }
     }
 }

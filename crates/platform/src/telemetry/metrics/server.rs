@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::exposition::{CONTENT_TYPE, text};
-use super::request::{MAX_REQUEST_BYTES, PATH, ReceivedRequest, RequestVerdict, parse_request};
+use super::request::{MAX_REQUEST_BYTES, PATH, RequestVerdict, parse_request};
 use crate::telemetry::Telemetry;
 
 /// How many connections are open at once; beyond that the oldest one is closed.
@@ -150,8 +150,9 @@ fn receive(mut stream: &TcpStream, address: SocketAddr) -> io::Result<Option<Req
             return Ok(None);
         }
         request.extend_from_slice(part.get(..count).unwrap_or_default());
-        if let ReceivedRequest::Complete(verdict) = parse_request(&request, address) {
-            return Ok(Some(verdict));
+        let verdict = parse_request(&request, address);
+        if verdict.is_some() {
+            return Ok(verdict);
         }
     }
 }
