@@ -64,7 +64,7 @@ fn pipeline() -> String {
                  \"my_segmenter.py\"]` instead of `run` and all options.";
     let whole = sizeleak_pipeline::schema::schema();
     let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
-    let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), stage_table(entry)));
+    let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about), stage_table(entry)));
     format!("{head}{}\n{settings}{}", comment(about), stages.collect::<String>())
 }
 

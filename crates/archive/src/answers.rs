@@ -172,7 +172,6 @@ struct PartitionKey {
 }
 
 impl PartitionKey {
-    /// The folder below `identifications`.
     fn folder(&self) -> PathBuf {
         let gateway = self.gateway.map_or_else(|| NO_VALUE.to_owned(), |it| it.to_string().replace(':', "%3A"));
         let day = utc(self.day.saturating_mul(DAY_NS));

@@ -228,7 +228,6 @@ impl<'a> Chain<'a> {
         Self { maker, bounds, next: Vec::new(), units: Vec::new(), state: None }
     }
 
-    /// Ends the present unit if the next capture, which begins at this time, does not belong to it.
     pub(crate) fn begin_capture(&mut self, head_ns: Option<i64>) -> Result<(), String> {
         if self.bounds.is_before(head_ns) { self.end_unit() } else { Ok(()) }
     }
@@ -272,7 +271,6 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// A unit whose captures may have other names by now.
     fn renamed(&self, known: UnitDescription, captures: Vec<DescribedFile>) -> Result<UnitDescription, String> {
         if known.captures == captures {
             return Ok(known);

@@ -28,7 +28,6 @@ pub(crate) enum FoundFile {
 }
 
 impl FoundFile {
-    /// Finds out when a file begins; `known` are those that have not changed, by path.
     pub(crate) fn of(path: &Path, known: &mut BTreeMap<PathBuf, DescribedFile>) -> Self {
         if let Some(known) = known.remove(path) {
             return Self::Known(known);

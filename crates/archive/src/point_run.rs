@@ -218,7 +218,6 @@ impl PointRun<'_> {
         Ok(())
     }
 
-    /// Removes what there was of a point that has no packet any more.
     fn remove_results(&self, description: &PointDescription) -> io::Result<()> {
         let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         remove_file(&self.layout.description(&description.point))?;

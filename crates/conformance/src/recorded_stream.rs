@@ -130,7 +130,6 @@ pub(crate) fn decode(bytes: &[u8]) -> (Vec<Frame>, Option<ReadError>) {
     }
 }
 
-/// The output of the stages up to the one that makes `kind`, for a small simulated home.
 fn simulated_frames(kind: &str) -> Result<Vec<Frame>, InputError> {
     let mut scenario = Scenario::default();
     scenario.learn.repeats = 1;
@@ -193,7 +192,6 @@ fn halves(record: &Record) -> (Record, Record) {
     (part([first, first]), part([least - first, most - first]))
 }
 
-/// The output of a further stage that replaces every command.
 fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame) -> Vec<Frame> {
     let appended = |frame| match frame {
         Frame::Hello(mut hello) => {

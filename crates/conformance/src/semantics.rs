@@ -90,7 +90,6 @@ pub(crate) fn are_meaningful(made: &[Frame], all: &[Frame], stage: &str) -> Resu
     Ok(())
 }
 
-/// The flows of a frame, which must have been announced.
 fn flows_of(frame: &Frame) -> BTreeSet<u64> {
     match frame {
         Frame::Segments(batch) => batch.iter().map(|segment| segment.flow).collect(),
@@ -171,7 +170,6 @@ fn is_identification(found: &Identification) -> Result<(), String> {
     is_command(&found.command)
 }
 
-/// The frames so far, as far as they restrict the next one.
 #[derive(Default)]
 struct FrameOrder {
     command: Option<i64>,

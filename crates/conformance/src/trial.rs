@@ -123,7 +123,6 @@ fn is_end(frame: &Frame) -> bool {
     matches!(frame, Frame::Hello(_) | Frame::Summary(_))
 }
 
-/// Whether two frames are equal, however they are encoded.
 pub(crate) fn is_same(one: &Frame, other: &Frame) -> bool {
     match (one, other) {
         (Frame::Unknown(one), Frame::Unknown(other)) => {
@@ -205,11 +204,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// How many bytes of stdout and stderr are kept; the rest is not read.
 const MAX_STDOUT: usize = 64 << 20;
 const MAX_STDERR: usize = 64 << 10;
 
-/// How often a program is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Clone)]

@@ -15,7 +15,6 @@ const MAX_NAME_CHARS: usize = 255;
 #[derive(Debug)]
 pub struct FlowModels {
     scopes: Scopes,
-    /// The first gateway of the stream.
     gateway: Option<IpAddr>,
     gateways: GatewaysSeen,
     flows: TwoGenerationCache<u64, FlowState>,

@@ -11,7 +11,6 @@ pub(crate) struct RowBytes {
     shared: Vec<Arc<Vec<u8>>>,
 }
 
-/// Where the bytes of a row are. A batch is far shorter than 4 GiB.
 #[derive(Debug, Clone, Copy)]
 pub struct RowLocation {
     buffer: u32,

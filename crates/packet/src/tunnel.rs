@@ -17,7 +17,6 @@ use crate::protocol::{
 };
 
 const UDP_HEADER: usize = 8;
-/// Labels of MPLS, as an EtherType.
 const LABELS: u16 = 0x8847;
 /// Ethernet inside GRE or GENEVE, by its EtherType.
 const BRIDGED: u16 = 0x6558;
@@ -201,7 +200,6 @@ fn after_udp(bytes: CapturedBytes<'_>) -> Option<IpPlace> {
     ip_at(bytes.data(), UDP_HEADER).ok().filter(|_| is_certain && is_whole && is_whole_ip(inside))
 }
 
-/// Whether an IP packet fills these bytes, by the length that it claims.
 fn is_whole_ip(bytes: CapturedBytes<'_>) -> bool {
     let claimed = match *bytes.data() {
         [0x45..=0x4f, _, high, low, ..] => u32::from(u16::from_be_bytes([high, low])),

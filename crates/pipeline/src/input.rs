@@ -177,7 +177,6 @@ impl PipelineInput {
         }
     }
 
-    /// Runs the front of a pipeline over all parts, and joins what it makes.
     fn keep(&self, front: &Pipeline, stage: String) -> Result<KeptInput, InputError> {
         let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(InputError::Recording)?;
         let gateways = match self.streams() {

@@ -81,7 +81,6 @@ impl fmt::Display for ModelFit {
     }
 }
 
-/// The most ports that are named.
 const MAX_NAMED: usize = 5;
 
 /// The most ports that are told apart.

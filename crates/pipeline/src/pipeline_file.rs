@@ -27,7 +27,6 @@ struct Contents {
     stage: Vec<Spanned<Keys>>,
 }
 
-/// The keys of a stage and their values, with where they are.
 type Keys = BTreeMap<Spanned<String>, Value>;
 
 impl Pipeline {

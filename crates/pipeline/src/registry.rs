@@ -19,7 +19,7 @@ pub struct StageEntry {
     pub makes: &'static str,
     /// The names of the options that hold paths.
     pub paths: &'static [&'static str],
-    about: &'static str,
+    pub about: &'static str,
     command: fn() -> Command,
     schema: fn() -> serde_json::Value,
     configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
@@ -66,10 +66,6 @@ impl StageEntry {
 
     pub fn command(&self) -> Command {
         (self.command)()
-    }
-
-    pub fn about(&self) -> &'static str {
-        self.about
     }
 
     pub fn schema(&self) -> serde_json::Value {
@@ -153,7 +149,6 @@ fn is_of_key(argument: &Arg, key: &str) -> bool {
     argument.get_long() == Some(key) || argument.is_positional() && argument.get_id() == key
 }
 
-/// A value, or each value of a list, as a command-line argument.
 fn texts(value: &Value) -> Vec<OsString> {
     match value {
         Value::String(text) => vec![text.into()],

@@ -3,7 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter, Write, pipe};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant, SystemTime};
@@ -18,8 +18,8 @@ use sizeleak_platform::telemetry::Telemetry;
 use sizeleak_platform::telemetry::log::{complain, repeat};
 
 use crate::cause::{RunEnding, SinkOutput, StageOutcome, first_cause};
-use crate::placement::{ByteForwarder, LinkReceiver, Placement, StageThread};
-use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup, StageProcess, StageProgram};
+use crate::placement::{LinkReceiver, Placement, StageThread};
+use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup, StageProcess};
 use crate::save::{PendingSave, RecordedOutput};
 use crate::{RunError, SavedStream};
 
@@ -100,9 +100,11 @@ impl PreparedRun {
             }
             let ended = started.and_then(|input| match (last, input.map(LinkReceiver::into_input)) {
                 (Some((index, thread)), input) => {
-                    Ok(run_last(thread, input, sink, interrupt, |position, stage, outcome| {
+                    let mut sink = sink;
+                    run_stages(thread, input, &mut sink, interrupt, |position, stage, outcome| {
                         outcomes.add(index + position, ProgramOrigin::BuiltIn, stage, outcome);
-                    }))
+                    });
+                    Ok(sink.end(Outcome::Done))
                 }
                 (None, Some(mut input)) => Ok(pass_to_sink(&mut *input, sink)),
                 (None, None) => {
@@ -157,8 +159,9 @@ impl PreparedRun {
             let report =
                 move |position: usize, stage: &str, outcome| outcomes.add(first + position, origin, stage, outcome);
             let name = placement.name().to_owned();
-            let fail = |error: io::Error| RunError {
-                stage: name.clone(),
+            let stage = name.clone();
+            let fail = move |error: io::Error| RunError {
+                stage: stage.clone(),
                 cause: format!("cannot be started: {error}"),
                 code: 1,
             };
@@ -195,7 +198,12 @@ impl PreparedRun {
                 }
                 Placement::Forwarder(forwarder) => {
                     let output = pipe_on(next_process).map_err(fail)?;
-                    scope.spawn(move || run_forwarder(forwarder, before, output, interrupt, report));
+                    // It comes after a process or a saved stream, never after a channel.
+                    let until = matches!(before, Some(LinkReceiver::Saved(..))).then_some(interrupt);
+                    scope.spawn(move || {
+                        let input = before.map_or_else(|| Box::new(io::empty()) as _, LinkReceiver::into_bytes);
+                        report(0, &name, forwarder.run(input, output, until));
+                    });
                 }
                 Placement::Process(program) => {
                     let (reads, end) = match stdin.take() {
@@ -212,7 +220,10 @@ impl PreparedRun {
                         input = Some(LinkReceiver::Bytes(Box::new(HeldPipe::reader(reader, end.clone()))));
                     }
                     processes.push((first, group));
-                    scope.spawn(move || report(0, &program.name, wait_for(&program, child, &end)));
+                    scope.spawn(move || {
+                        let outcome = program.wait(child, &end, |line| repeat(&program.name, line));
+                        report(0, &program.name, outcome);
+                    });
                 }
             }
         }
@@ -254,20 +265,6 @@ fn keep(saves: Vec<PendingSave>) -> Result<Vec<PathBuf>, RunError> {
     Ok(kept)
 }
 
-/// Runs a forwarder. It comes after a process or a saved stream, never after a channel.
-fn run_forwarder(
-    forwarder: ByteForwarder,
-    input: Option<LinkReceiver>,
-    output: Box<dyn Write + Send>,
-    interrupt: &Interrupt,
-    report: impl Fn(usize, &str, Outcome),
-) {
-    let stage = forwarder.stage.clone();
-    let interrupt = matches!(input, Some(LinkReceiver::Saved(..))).then_some(interrupt);
-    let input = input.map_or_else(|| Box::new(io::empty()) as _, LinkReceiver::into_bytes);
-    report(0, &stage, forwarder.run(input, output, interrupt));
-}
-
 /// Runs the stages of a thread on this thread and reports their outcomes by position.
 fn run_stages(
     thread: StageThread,
@@ -292,22 +289,6 @@ fn run_stages(
         let fault = "it, or a stage on the same thread, panicked: this is a bug of sizeleak; please report it";
         report(reported, name(reported), Outcome::Failed(fault.into()));
     }
-}
-
-/// Runs the last stages on this thread, directly into the sink.
-fn run_last(
-    thread: StageThread,
-    input: Option<Box<dyn Input + Send>>,
-    mut sink: SinkOutput<'_>,
-    interrupt: &Interrupt,
-    report: impl Fn(usize, &str, Outcome),
-) -> (Outcome, Option<Summary>) {
-    run_stages(thread, input, &mut sink, interrupt, report);
-    sink.end(Outcome::Done)
-}
-
-fn wait_for(program: &StageProgram, child: Child, end: &ProgramEnd) -> Outcome {
-    program.wait(child, end, |line| repeat(&program.name, line))
 }
 
 /// Forwards signals to processes until the run is over: an interrupt to the first stage, so that all others finish; a

@@ -20,7 +20,6 @@ pub(crate) struct PendingSave {
 }
 
 impl PendingSave {
-    /// Creates the file that becomes `path`, and the recorder that fills it.
     pub(crate) fn begin(stage: &str, path: &Path) -> Result<(Self, OutputRecorder), String> {
         let named = |error: io::Error| format!("{}: {error}", path.display());
         if !may_be_replaced(path).map_err(named)? {

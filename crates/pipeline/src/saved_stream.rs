@@ -159,7 +159,6 @@ pub(crate) struct UnopenedStream {
 
 /// The joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
 pub(crate) struct JoinedStreams {
-    /// The name and the bytes of the one that is read.
     present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
     waiting: VecDeque<UnopenedStream>,
     /// The stage that made all of them, once the first has said so.

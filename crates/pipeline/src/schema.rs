@@ -53,13 +53,13 @@ fn save() -> Value {
 fn of_stage(entry: &StageEntry) -> Value {
     let Value::Object(mut schema) = entry.schema() else { return Value::Bool(true) };
     let mut properties = Map::new();
-    properties.insert("run".into(), json!({ "description": entry.about(), "const": entry.name }));
+    properties.insert("run".into(), json!({ "description": entry.about, "const": entry.name }));
     if let Some(Value::Object(options)) = schema.remove("properties") {
         properties.extend(options);
     }
     properties.insert("save".into(), save());
     schema.insert("title".into(), entry.name.into());
-    schema.insert("description".into(), entry.about().into());
+    schema.insert("description".into(), entry.about.into());
     schema.insert("properties".into(), properties.into());
     schema.insert("required".into(), json!(["run"]));
     schema.into()

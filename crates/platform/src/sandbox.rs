@@ -24,7 +24,6 @@ pub use access::Access;
 
 use crate::telemetry::log::say;
 
-/// What a process has given up, and what it could not give up.
 #[derive(Debug)]
 pub struct Sandbox {
     missing: Vec<String>,

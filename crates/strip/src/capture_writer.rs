@@ -1,7 +1,6 @@
 //! Writes packets as a capture: pcap with nanoseconds, or pcapng.
 
 use std::borrow::Cow;
-use std::fmt::{Debug, Formatter};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use sizeleak_frame::Packet;
 
-/// The longest packet that other programs read, in bytes.
 const SNAPLEN: u32 = 262_144;
 
 /// The resolution of pcapng's times: 10⁻⁹ s.
@@ -88,7 +86,6 @@ impl<W: Write> CaptureWriter<W> {
         Ok(output)
     }
 
-    /// Writes the header of the file, if it is not there yet.
     fn begin(&mut self, link_type: u16) -> io::Result<()> {
         let State::Empty(output) = &mut self.0 else { return Ok(()) };
         let Some((output, format)) = output.take() else { return Ok(()) };
@@ -109,17 +106,6 @@ impl<W: Write> CaptureWriter<W> {
             }
         };
         Ok(())
-    }
-}
-
-impl<W: Write> Debug for CaptureWriter<W> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        let format = match &self.0 {
-            State::Empty(_) => "empty",
-            State::Pcap { .. } => "pcap",
-            State::Pcapng { .. } => "pcapng",
-        };
-        formatter.debug_tuple("CaptureWriter").field(&format).finish()
     }
 }
 

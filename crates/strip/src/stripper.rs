@@ -18,7 +18,6 @@ use crate::read_streams::{ReadStreams, StreamKey};
 /// What becomes of packets that are not from or to the gateway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherPackets {
-    /// All their payload becomes zero.
     #[default]
     Zeroed,
     /// They are left out.
@@ -77,7 +76,6 @@ impl RecordPipeline {
         Ok(Self { filter: FlowFilter::new(&filter)?, sizer, found: Vec::new() })
     }
 
-    /// Takes a packet; returns its segment, if it is one of the gateway's.
     pub(crate) fn packet(&mut self, packet: Packet<'_>) -> Result<Option<Segments>, StageError> {
         self.found.clear();
         let (mut packets, mut frames) = (Packets::with_capacity(1), Vec::new());

@@ -178,7 +178,6 @@ impl MessageSums {
     }
 }
 
-/// The most exact sizes that are counted; all are in the ranges.
 const MAX_EXACT: usize = 48;
 
 /// Where each range but the first begins, in bytes.
@@ -297,7 +296,6 @@ impl<K: Ord + Copy, V: Busy> BusiestTable<K, V> {
 /// The most services, clients and ports that are told apart for an address.
 const MAX_ENDS: usize = 64;
 
-/// As many clients make a server.
 pub(crate) const MANY_CLIENTS: usize = 4;
 
 /// Records from this length on are parts of large transfers.
@@ -312,7 +310,6 @@ pub(crate) struct AddressTally {
     pub(crate) large: u64,
     /// The services of connections that it opened and that carried messages.
     pub(crate) services: BTreeSet<SocketAddr>,
-    /// How many connections it opened to each port.
     pub(crate) ports: BTreeMap<(Transport, u16), u64>,
     /// Who opened connections to it that carried messages.
     pub(crate) clients: BTreeSet<IpAddr>,

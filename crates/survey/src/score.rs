@@ -27,7 +27,6 @@ const LONG_NS: i64 = 600 * SECOND_NS;
 /// Shorter connections show neither that they are kept nor a rate.
 const SHORT_NS: i64 = 60 * SECOND_NS;
 
-/// Messages that are smaller than this are small.
 const SMALL: u64 = 2048;
 
 /// With fewer messages than this in each direction, their sizes are no reason.
@@ -39,10 +38,8 @@ const MIN_MESSAGES: u64 = 20;
 /// The number of messages from which on an address shows what it is.
 const MANY_MESSAGES: u64 = 200;
 
-/// The greatest rate that counts as low, in messages a minute.
 const MAX_A_MINUTE: f64 = 120.0;
 
-/// The fewest messages that show a timer.
 const MIN_PERIODIC: u64 = 3;
 
 /// The fewest messages that look like commands and count: fewer may do so by chance.
@@ -88,7 +85,6 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
     Judgement { score, verdict, reasons }
 }
 
-/// What the connections to a service say.
 fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     let name = shortened(&escaped(&service.name()), NAME_COLUMNS).into_owned();
     let messages = &service.messages;
@@ -143,7 +139,6 @@ fn kept_connection(name: &str, duration_ns: i64, span_ns: i64) -> Option<Reason>
         .then(|| reason(15, &format!("a connection to {name} outside was open for {open}, most of the capture")))
 }
 
-/// What all connections together say.
 fn of_all_traffic(tally: &AddressTally) -> Vec<Reason> {
     let mut reasons = Vec::new();
     match tally.services.len() {
@@ -173,12 +168,10 @@ fn reason(points: i32, text: &str) -> Reason {
     Reason { points, text: text.to_owned() }
 }
 
-/// How long the longest of its connections was open.
 fn duration_ns(service: &Service<'_>) -> i64 {
     service.connections.iter().map(|(_, connection)| connection.duration_ns()).max().unwrap_or_default()
 }
 
-/// From the first record on any of its connections to the last.
 fn covered_ns(service: &Service<'_>) -> i64 {
     let spans = || service.connections.iter().filter_map(|(_, connection)| connection.span_ns);
     let (first, last) = (spans().map(|[first, _]| first).min(), spans().map(|[_, last]| last).max());

@@ -10,7 +10,6 @@ use sizeleak_frame::{Direction, Transport};
 use crate::connection::{Busy, Connection, MessageSums, Sizes};
 use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 
-/// A service and its connections, by their flows.
 #[derive(Debug)]
 pub(crate) struct Service<'a> {
     pub(crate) server_name: Option<String>,

@@ -88,7 +88,6 @@ impl<'a> CaptureDriver<'a> {
         }
     }
 
-    /// Emits what a thread has read of the next capture; returns the capture's damage, if any.
     fn emit_prefetched(&mut self, prefetched: PrefetchedCapture) -> Result<Option<CaptureError>, StageError> {
         self.merge.waiting.pop_front();
         while let Ok(batches) = prefetched.parcels.recv() {

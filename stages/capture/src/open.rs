@@ -155,7 +155,6 @@ impl<R: Read> Lz4Frames<R> {
         Self { decoder: Some(FrameDecoder::new(source)) }
     }
 
-    /// Continues with the next frame; false at the end of the stream.
     fn next_frame(&mut self) -> io::Result<bool> {
         let Some(decoder) = self.decoder.take() else { return Ok(false) };
         let mut source = decoder.into_inner();

@@ -20,7 +20,6 @@ enum Supply {
     Suspended(Reopen),
 }
 
-/// Opens a source at an offset.
 pub(crate) type Reopen = Box<dyn Fn(u64) -> Result<ByteSource, Damage> + Send>;
 
 pub(crate) struct Window {

@@ -26,7 +26,6 @@ enum Ends {
     Addresses(IpAddr, SocketAddr),
     /// Their addresses in a tunnel, and its number.
     InTunnel(IpAddr, SocketAddr, u32),
-    /// The flow, if its addresses are unknown.
     Flow(u64),
 }
 

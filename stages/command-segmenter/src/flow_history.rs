@@ -67,7 +67,6 @@ pub(crate) struct FlowHistory {
 struct Exchange {
     begun_by: Direction,
     start_ns: i64,
-    /// The size of its first record.
     opening_size: u32,
 }
 

@@ -194,7 +194,6 @@ impl LearnedFlow {
 
 pub(crate) struct ServiceClassifier<'a> {
     pub(crate) noise_model: &'a NoiseModel,
-    /// The messages of each size that is on a timer.
     pub(crate) timers: &'a mut TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
     pub(crate) endpoints: &'a mut FlowEndpoints,
     pub(crate) limits: &'a TimeLimits,

@@ -31,7 +31,6 @@ impl FullLength {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReassembledMessage {
     pub(crate) size: u32,
-    /// The arrival of its first record.
     pub(crate) arrival: Arrival,
 }
 

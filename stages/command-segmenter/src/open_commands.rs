@@ -67,7 +67,6 @@ impl OpenCommand {
     }
 }
 
-/// What a held command turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FinishedCommand {
     Command(Box<Command>),
@@ -158,7 +157,6 @@ impl OpenCommands {
         true
     }
 
-    /// Advances the time of a flow, which may end the replies to its command.
     #[inline]
     pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, limits: &TimeLimits) {
         let directions = if self.has_reports { &Direction::BOTH[..] } else { &[Direction::ToGateway] };

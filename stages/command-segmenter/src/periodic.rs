@@ -161,7 +161,6 @@ impl Timer {
         (interval_ns / 200 + SECOND_NS / 20).saturating_add(self.late_ns)
     }
 
-    /// The probability that a record is on it by chance.
     pub(crate) fn chance(self) -> f64 {
         // One or two periods before or after another record, each a little early or late.
         (8.0 * self.tolerance(self.period_ns) as f64 / self.period_ns.max(1) as f64).clamp(0.01, 0.5)

@@ -28,7 +28,6 @@ const MIN_REPLIES: f64 = 8.0;
 /// Replies that may be later than the window, in percent.
 const LATE_PERCENT: f64 = 2.0;
 
-/// Most replies: this share.
 const MOST: f64 = 0.9;
 
 /// The time of most replies is looked for in steps of this.
@@ -163,7 +162,6 @@ impl FlowTimes {
     }
 }
 
-/// Within what time most replies have come, beyond what the gateway sends at other times.
 fn time_of_most(commands: &[CommandDelays], within_ns: i64, rate: f64) -> i64 {
     let replies_until = |time_ns: i64| -> f64 {
         let excess = |command: &CommandDelays| {

@@ -104,7 +104,6 @@ impl Unanswered {
         true
     }
 
-    /// How many messages wait, if the last one came within a time.
     fn count(self, time_ns: i64, within_ns: i64) -> u32 {
         self.0.filter(|(last_ns, _)| time_ns.saturating_sub(*last_ns) <= within_ns).map_or(0, |(_, count)| count)
     }

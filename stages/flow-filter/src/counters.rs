@@ -79,7 +79,6 @@ impl FilterCounters {
         Some(self.notice(what::UNSUPPORTED, None, detail))
     }
 
-    /// Why most packets have no IP header, if none of them has one.
     pub(crate) fn reason_for_all(&self) -> Option<NoIpHeader> {
         self.main_reason().filter(|_| self.no_ip == self.packets).map(|(reason, _)| reason)
     }
@@ -90,7 +89,6 @@ impl FilterCounters {
         most.map(|(reason, count)| (*reason, *count))
     }
 
-    /// Counts a packet of which fragments are missing. The first is reported.
     pub(crate) fn count_incomplete(&mut self, packet: &IncompletePacket) -> Option<Notice> {
         self.incomplete_fragments += 1;
         (self.incomplete_fragments == 1).then(|| {
@@ -145,7 +143,6 @@ impl FilterCounters {
         (count == 1).then(|| self.notice(what, None, detail))
     }
 
-    /// Reports, once, that flows were evicted from a table of this capacity.
     pub(crate) fn report_eviction(&mut self, capacity: usize) -> Option<Notice> {
         let is_reported = std::mem::replace(&mut self.eviction_is_reported, true);
         (!is_reported).then(|| {

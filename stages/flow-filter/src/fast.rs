@@ -52,7 +52,6 @@ impl FlowCache {
         counters.count_gateway_packets((before - packets.len()) as u64, last_ns);
     }
 
-    /// Caches the flow of a packet that [`write_segments`](Self::write_segments) can read; others are ignored.
     pub(crate) fn insert(&mut self, packet: &Packet<'_>, flow: FlowRef, generation: u32) {
         let Some(segment) = TcpSegment::read(packet.link_type, packet.data, packet.original_length) else { return };
         if generation != self.generation || self.flows.len() >= MAX_ENTRIES {

@@ -76,7 +76,6 @@ impl FlowKey {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct FlowEntry {
     id: u64,
-    /// Which end of the key is the gateway.
     gateway_is_lesser: bool,
 }
 
@@ -205,7 +204,6 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
         2 * self.half
     }
 
-    /// The value of a key, which counts as used.
     pub(crate) fn get(&mut self, key: &K) -> Option<V> {
         if let Some(value) = self.young.get(key) {
             return Some(*value);

@@ -72,7 +72,6 @@ pub(crate) enum TunnelSelection {
     Named(Vec<TunnelPattern>),
 }
 
-/// What becomes of the packets in a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TunnelTreatment {
     /// Their flows are of this tunnel alone.

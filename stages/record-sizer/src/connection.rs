@@ -24,7 +24,6 @@ use crate::stream_position::StreamPosition;
 /// How long a connection seen from the middle waits for earlier segments, in nanoseconds.
 const START_WAIT_NS: i64 = 100_000_000;
 
-/// The number of events that wait for the other direction.
 const MAX_QUEUED: usize = 1024;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -73,7 +72,6 @@ pub(crate) struct Ending {
     pub(crate) incomplete: u64,
     /// Whether it had data but no TLS record, and that was not reported yet.
     pub(crate) is_not_tls: bool,
-    /// What was used of its payload, if it was sized.
     pub(crate) payload: Option<PayloadUse>,
 }
 
@@ -92,7 +90,6 @@ impl Successor {
         syns
     }
 
-    /// Its segments in the order of time.
     pub(crate) fn segments(&self) -> Vec<Segment<'_>> {
         let mut segments: Vec<_> =
             self.runs.iter().flat_map(|(_, run)| run.segments.iter().map(OwnedSegment::segment)).collect();

@@ -28,7 +28,6 @@ pub(crate) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The protocol that a port of the flow is for.
     fn own_protocol(self) -> Option<Protocol> {
         let ends = self.ends?;
         match () {

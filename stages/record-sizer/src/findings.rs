@@ -90,7 +90,6 @@ pub(crate) enum Conflict {
     Kept,
     /// A retransmission differs from the bytes it repeats, and is used from there on.
     Replaced,
-    /// A hello in the middle of a session.
     Hello,
 }
 

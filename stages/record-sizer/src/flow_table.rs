@@ -35,7 +35,6 @@ impl<V> FlowTable<V> {
         Self { values, used, period: 1, used_in_period: 0, capacity, last_sweep: None }
     }
 
-    /// The value of a flow, which counts as used.
     #[inline]
     pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
         let index = self.values.get_index_of(&flow)?;
@@ -188,7 +187,6 @@ impl HeldFlows {
         }
     }
 
-    /// The flow whose deadline passed first, if any has.
     #[inline]
     pub(crate) fn overdue(&self, now_ns: i64) -> Option<u64> {
         let first = self.by_deadline.first().filter(|(deadline, _)| *deadline <= now_ns && *deadline < i64::MAX);

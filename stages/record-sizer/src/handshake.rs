@@ -9,7 +9,6 @@ use tls_parser::{
 
 use crate::hello_scan::MAX_HELLO;
 
-/// Bytes of a message header.
 const HEADER: usize = 4;
 
 /// The longest message that is skipped, in bytes: a certificate chain.
@@ -157,7 +156,6 @@ impl HandshakeReader {
         }
     }
 
-    /// Expects the start of a message.
     pub(crate) fn restart(&mut self) {
         self.state = ReaderState::default();
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::chunk::Chunk;
 use crate::record::{HEADER, MAX_BODY};
 
-/// Bytes that [`is_hello`] looks at.
 pub(crate) const HELLO: usize = 11;
 
 pub(crate) const MAX_HELLO: u32 = 1 << 15;

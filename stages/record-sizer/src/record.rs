@@ -59,7 +59,6 @@ pub(crate) fn is_whole_records(mut bytes: &[u8]) -> bool {
 pub(crate) struct OpenRecord {
     /// Bytes of it so far, header included.
     pub(crate) bytes: u32,
-    /// Its header, once it is whole.
     pub(crate) header: Option<[u8; HEADER]>,
 }
 
@@ -92,9 +91,15 @@ pub(crate) struct RecordWalker {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum WalkerState {
     /// Before a header of which the first `count` bytes were `seen`, after records of `version` 3.x, if any.
-    Header { seen: [u8; HEADER - 1], count: u8, version: Option<u8> },
-    /// Inside a record; `left` bytes of its body are still to come.
-    Body { header: Header, left: u16 },
+    Header {
+        seen: [u8; HEADER - 1],
+        count: u8,
+        version: Option<u8>,
+    },
+    Body {
+        header: Header,
+        left: u16,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +125,6 @@ pub(crate) enum GapEffect {
     WithinBody,
     /// The gap ends a record whose header was seen, and hides the next header.
     PastRecord(SizedRecord),
-    /// The gap hides the header.
     HeaderLost,
 }
 

@@ -231,7 +231,6 @@ impl Reporter {
     }
 }
 
-/// The number of notices about one flow.
 const MAX_PER_FLOW: u32 = 64;
 
 /// The number of flows whose notices are counted one by one.

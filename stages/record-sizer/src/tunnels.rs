@@ -15,7 +15,6 @@ const WIREGUARD_PORT: u16 = 51820;
 /// Bytes before the encrypted packet: the type, the receiver's index and the counter.
 const WIREGUARD_HEADER: usize = 16;
 
-/// Bytes of the tag behind it.
 const TAG: u32 = 16;
 
 /// What packets are padded to.

@@ -154,7 +154,6 @@ pub(super) fn nulls(trial: &Trial<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// The frames that the stage makes when it is fed `frames` instead of the whole stream.
 fn made_of(trial: &Trial<'_>, frames: &[Frame]) -> Result<Vec<Frame>, CheckError> {
     let output = trial.feed(&encode(frames))?;
     output.ended_with(0)?;

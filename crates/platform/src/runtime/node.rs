@@ -87,7 +87,6 @@ impl<S: Stage> Node<S> {
         }
     }
 
-    /// Ends the stage after the last frame; `input` is how its input ended.
     pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
         if !self.has_sent_hello {
             // The input ended before its hello: without one, the output would not be a stream.

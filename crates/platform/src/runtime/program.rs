@@ -129,7 +129,6 @@ pub fn main<O: StageOptions>() -> ExitCode {
     }
 }
 
-/// The files that the program reads and writes: the values of all options that are paths.
 fn run_files<O: StageOptions>(matches: &ArgMatches) -> RunFiles {
     let mut files = RunFiles::new();
     files.reads_stdin();

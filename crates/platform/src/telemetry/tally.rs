@@ -9,16 +9,13 @@ use sizeleak_frame::{Notice, what};
 
 use crate::telemetry::log::{complain, is_quiet, say};
 
-/// At most this many names are counted separately, all others together.
 const MAX_NAMES: usize = 200;
 
-/// A longer detail of a notice is cut, in bytes.
 const MAX_DETAIL_BYTES: usize = 1000;
 
 /// Longer names are not counted separately, in bytes.
 const MAX_NAME_BYTES: usize = 100;
 
-/// The name that all others are counted under.
 const OTHER: &str = "other";
 
 fn counted_name(name: &str) -> &str {
@@ -97,7 +94,6 @@ pub(crate) fn beginning(detail: &str) -> String {
 
 const STAGE: &str = "capture";
 
-/// At most this many captures have a line of their own.
 const MAX_LINES: usize = 200;
 
 /// At most this many faults of one capture are told apart; `capture` reports fewer.
@@ -110,7 +106,6 @@ const PLACE: &str = ": is damaged at byte ";
 #[derive(Debug, Clone, Default)]
 pub struct CaptureFaults {
     lines: Vec<FaultLine>,
-    /// Notices beyond those lines.
     more: u64,
     /// Whether the run fails because of one of those.
     has_more_errors: bool,

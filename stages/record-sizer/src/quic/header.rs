@@ -163,7 +163,6 @@ impl InitialReader {
         Some((Self { client: Some((direction, packet.destination.to_vec())), ..Self::default() }, frames))
     }
 
-    /// Whether its packets can be told from those of others.
     pub(crate) fn has_keys(&self) -> bool {
         self.client.is_some()
     }
