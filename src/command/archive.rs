@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
     results::name_doubts(&results.manifest, &run.out);
     let failures = results.failures();
     results::name(&failures);
-    if results.is_stopped() {
+    if !results.stopped.is_empty() {
         return Err(stopped());
     }
     results::check(&failures, &results.manifest, &run.out)

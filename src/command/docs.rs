@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
-use sizeleak_pipeline::registry::{self, StageEntry};
+use sizeleak_pipeline::registry;
 use sizeleak_pipeline::schema;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::storage::replace;
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
         }
         return print(&text);
     };
-    let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(StageEntry::command)).collect();
+    let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(|entry| (entry.command)())).collect();
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let made = tempfile::tempdir()?;
     match arguments.what {

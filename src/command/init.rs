@@ -69,7 +69,7 @@ fn pipeline() -> String {
 }
 
 fn stage_table(entry: &StageEntry) -> String {
-    table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &entry.schema())
+    table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &(entry.schema)())
 }
 
 /// A table with a comment and a line for each property of its schema.
@@ -165,7 +165,7 @@ mod tests {
         for (stage, entry) in table["stage"].as_array().unwrap().iter().zip(&STAGES) {
             let keys: Vec<&String> = stage.as_table().unwrap().keys().filter(|key| *key != "run").collect();
             assert_eq!(stage["run"].as_str(), Some(entry.name));
-            assert_eq!(keys.len(), entry.schema()["properties"].as_object().unwrap().len(), "{}", entry.name);
+            assert_eq!(keys.len(), (entry.schema)()["properties"].as_object().unwrap().len(), "{}", entry.name);
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("\n# hole-wait = \"3s\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");

@@ -52,10 +52,6 @@ pub struct RunResults {
 }
 
 impl RunResults {
-    pub fn is_stopped(&self) -> bool {
-        !self.stopped.is_empty()
-    }
-
     /// What has failed, points and files by name, with what is wrong. That the run was stopped is no failure.
     pub fn failures(&self) -> BTreeSet<(String, String)> {
         let points = self.manifest.points.iter().filter(|point| !self.stopped.contains(&point.point));

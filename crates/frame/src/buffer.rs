@@ -20,7 +20,6 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// A buffer that holds these bytes, unread.
     pub fn holding(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
         Self { current: Arc::new(bytes), end, ..Self::default() }
@@ -41,7 +40,6 @@ impl ReadBuffer {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// The last `count` consumed bytes.
     pub fn consumed(&self, count: usize) -> Option<&[u8]> {
         self.current.get(self.start.checked_sub(count)?..self.start)
     }

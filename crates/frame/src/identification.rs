@@ -143,7 +143,6 @@ impl Actions {
         self.counts.counts.get(self.from as usize..self.to as usize).unwrap_or_default()
     }
 
-    /// The names, shared with other candidates.
     pub fn names(&self) -> &SharedList<Arc<str>> {
         &self.counts.names
     }

@@ -72,7 +72,6 @@ impl Packets {
         self.rows.push_shared(packet, buffer);
     }
 
-    /// Counts skipped packets that come next.
     pub fn skip_packets(&mut self, skipped: SkippedPackets) {
         self.skipped.packets += skipped.packets;
         self.skipped.bytes += skipped.bytes;

@@ -228,7 +228,7 @@ impl Pipeline {
     pub fn resolved_stages(&self) -> Vec<ResolvedStage> {
         let resolved = |stage: &PipelineStage| match &stage.kind {
             StageKind::BuiltIn { entry, options } => {
-                Some(ResolvedStage { entry, options: entry.configure(options.clone()).ok()?.table().ok()? })
+                Some(ResolvedStage { entry, options: (entry.configure)(options.clone()).ok()?.table().ok()? })
             }
             StageKind::Embedded { .. } | StageKind::External { .. } => None,
         };

@@ -41,7 +41,6 @@ impl Pipeline {
         Self::parse(&text, file)
     }
 
-    /// Reads the text of a pipeline file; `file` is where it is.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
         let source = FileText { text, file, folder: file.parent().unwrap_or(Path::new("")) };
         let contents: Contents = toml::from_str(text).map_err(|error| {

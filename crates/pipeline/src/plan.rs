@@ -38,9 +38,10 @@ impl Pipeline {
         let placements =
             self.place_stages(first, |index| self.stages.get(index).is_some_and(|stage| stage.save.is_some()))?;
         // All stages can be built: only now create files.
-        let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { skipped.unwrap_or(0) };
+        let first_save =
+            if head.as_ref().is_some_and(|stream| stream.path.is_some()) { first } else { skipped.unwrap_or(0) };
         let mut files = self.files(Some(first_save));
-        if let Some(stream) = head.as_ref().and_then(SavedStream::path) {
+        if let Some(stream) = head.as_ref().and_then(|stream| stream.path.as_ref()) {
             files.reads("the saved stream", stream);
         }
         files.check().map_err(|conflict| ConfigError::usage(conflict.to_string()))?;
@@ -129,7 +130,7 @@ impl Pipeline {
         let mut access = Access::default();
         for stage in self.stages.iter().skip(first) {
             if let StageKind::BuiltIn { entry, options } = &stage.kind {
-                access.extend(entry.configure(options.clone()).ok()?.access());
+                access.extend((entry.configure)(options.clone()).ok()?.access());
             }
         }
         for file in saves.iter().map(|save| &save.path).chain(&self.latency_log) {
@@ -225,7 +226,7 @@ impl PipelineStage {
             }
         };
         let configured =
-            entry.configure(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
+            (entry.configure)(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
         // Its process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
         match pipeline.mode {

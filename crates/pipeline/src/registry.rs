@@ -20,9 +20,9 @@ pub struct StageEntry {
     /// The names of the options that hold paths.
     pub paths: &'static [&'static str],
     pub about: &'static str,
-    command: fn() -> Command,
-    schema: fn() -> serde_json::Value,
-    configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
+    pub command: fn() -> Command,
+    pub schema: fn() -> serde_json::Value,
+    pub configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
 }
 
 pub static STAGES: [StageEntry; 7] = [
@@ -64,18 +64,6 @@ impl StageEntry {
         }
     }
 
-    pub fn command(&self) -> Command {
-        (self.command)()
-    }
-
-    pub fn schema(&self) -> serde_json::Value {
-        (self.schema)()
-    }
-
-    pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
-        (self.configure)(options)
-    }
-
     /// Sets one of the stage's options. A single value may be meant as a list of one. Every option has a default, so
     /// that each can be read alone and be blamed. From a pipeline file, paths become relative to what its `folder` is
     /// relative to.
@@ -87,7 +75,7 @@ impl StageEntry {
         folder: Option<&Path>,
     ) -> Result<(), String> {
         let fault = |message: &str| format!("{}.{key}: {}", self.name, explained(message));
-        let with = |value: &Value| self.configure(Table::from_iter([(key.to_owned(), value.clone())]));
+        let with = |value: &Value| (self.configure)(Table::from_iter([(key.to_owned(), value.clone())]));
         let list = Value::Array(vec![value.clone()]);
         let (mut value, configured) = match with(&value) {
             Ok(configured) => (value, configured),
@@ -123,7 +111,7 @@ impl StageEntry {
 
     /// The arguments of the stage's program that set these options.
     pub fn arguments(&self, options: &Table) -> Vec<OsString> {
-        let command = self.command();
+        let command = (self.command)();
         let (mut flags, mut operands) = (Vec::new(), Vec::new());
         for (key, value) in options {
             match command.get_arguments().find(|argument| is_of_key(argument, key)) {
@@ -187,7 +175,7 @@ mod tests {
     use super::*;
 
     fn keys(entry: &StageEntry) -> Vec<String> {
-        entry.schema()["properties"].as_object().unwrap().keys().cloned().collect()
+        (entry.schema)()["properties"].as_object().unwrap().keys().cloned().collect()
     }
 
     #[test]
@@ -201,8 +189,8 @@ mod tests {
     #[test]
     fn every_key_is_a_flag_of_the_program() {
         for entry in all() {
-            let defaults = entry.configure(Table::new()).unwrap().table().unwrap();
-            let command = entry.command();
+            let defaults = (entry.configure)(Table::new()).unwrap().table().unwrap();
+            let command = (entry.command)();
             for key in defaults.keys() {
                 assert!(command.get_arguments().any(|argument| is_of_key(argument, key)), "{}: {key}", entry.name);
             }
@@ -213,7 +201,7 @@ mod tests {
             assert!(defaults.keys().all(|key| keys(entry).contains(key)), "{}", entry.name);
             let arguments = entry.arguments(&defaults);
             let parsed =
-                entry.command().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));
+                (entry.command)().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));
             assert!(parsed.is_ok(), "{}: {parsed:?}", entry.name);
         }
     }
@@ -222,7 +210,7 @@ mod tests {
     fn options_that_hold_paths_are_those_of_the_command_line() {
         let is_path = |argument: &&Arg| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
         for entry in all() {
-            let command = entry.command();
+            let command = (entry.command)();
             let keys = keys(entry)
                 .into_iter()
                 .filter(|key| command.get_arguments().filter(is_path).any(|argument| is_of_key(argument, key)));
@@ -253,7 +241,7 @@ mod tests {
     #[test]
     fn help_describes_the_program_and_prints_readable_durations() {
         for entry in all() {
-            let help = entry.command().render_long_help().to_string();
+            let help = (entry.command)().render_long_help().to_string();
             assert!(!help.starts_with("The flags") && !help.contains("default: PT"), "{help}");
         }
     }

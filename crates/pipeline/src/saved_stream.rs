@@ -16,7 +16,8 @@ use crate::{ConfigError, Pipeline, registry};
 /// A saved stream whose `hello` has been read.
 pub struct SavedStream {
     name: String,
-    path: Option<PathBuf>,
+    /// The file, if the user named it, so that it need not be saved again.
+    pub(crate) path: Option<PathBuf>,
     pub(crate) unopened: Vec<PathBuf>,
     hello: Hello,
     pub(crate) input: Box<dyn Read + Send>,
@@ -83,15 +84,6 @@ impl SavedStream {
 
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
-    /// Whether the user named the file, so that it need not be saved again.
-    pub(crate) fn is_named(&self) -> bool {
-        self.path.is_some()
     }
 }
 

@@ -51,7 +51,7 @@ fn save() -> Value {
 
 /// The schema of a stage's table: `run` and its options.
 fn of_stage(entry: &StageEntry) -> Value {
-    let Value::Object(mut schema) = entry.schema() else { return Value::Bool(true) };
+    let Value::Object(mut schema) = (entry.schema)() else { return Value::Bool(true) };
     let mut properties = Map::new();
     properties.insert("run".into(), json!({ "description": entry.about, "const": entry.name }));
     if let Some(Value::Object(options)) = schema.remove("properties") {

@@ -203,8 +203,10 @@ impl TrafficProfile {
         let is_usual = |stats: &GatewayLengthStats| {
             stats.echo.length == length && u64::from(stats.echo.votes) * 2 >= u64::from(stats.count)
         };
-        self.service_stats(length).is_some_and(ServiceLengthStats::is_echo)
-            && self.gateway_stats(request).is_some_and(is_usual)
+        let is_echo = |stats: &ServiceLengthStats| {
+            stats.echoes >= KNOWN && u64::from(stats.echoes) * 4 >= u64::from(stats.count) * 3
+        };
+        self.service_stats(length).is_some_and(is_echo) && self.gateway_stats(request).is_some_and(is_usual)
     }
 
     pub(crate) fn is_keep_alive(&self, length: u32, arrival: Arrival) -> bool {
@@ -313,10 +315,6 @@ impl ServiceLengthStats {
         let is_usual = |delay_ns: &&i64| delay_ns.abs_diff(usual_ns) <= usual_ns.unsigned_abs() / 8;
         let usual_count = sorted.iter().filter(is_usual).count();
         (usual_count * 4 >= sorted.len() * 3).then(|| usual_ns.saturating_add(usual_ns / 2))
-    }
-
-    fn is_echo(&self) -> bool {
-        self.echoes >= KNOWN && u64::from(self.echoes) * 4 >= u64::from(self.count) * 3
     }
 
     pub(crate) fn role(&self) -> LengthRole {

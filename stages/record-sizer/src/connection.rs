@@ -174,17 +174,13 @@ impl Connection {
         let before = framer.sizer().map(|sizer| sizer.taken);
         let run = reassembly.segment(segment, &mut framer);
         if framer.sizer().map(|sizer| sizer.taken) > before {
-            self.end_burst(segment.direction.reversed(), findings);
+            // The other side's burst ends, because this one sends.
+            let (_, mut framer) = self.direction(segment.direction.reversed(), findings);
+            if framer.sizer().is_some_and(|sizer| sizer.end != MessageEnd::Write) {
+                framer.end_message();
+            }
         }
         Some(self.successor(segment.direction, run?))
-    }
-
-    /// Ends the burst of a direction, because the other side sends.
-    fn end_burst(&mut self, direction: Direction, findings: &mut Findings) {
-        let (_, mut framer) = self.direction(direction, findings);
-        if framer.sizer().is_some_and(|sizer| sizer.end != MessageEnd::Write) {
-            framer.end_message();
-        }
     }
 
     /// Takes the acknowledgement of a segment of this direction, which concerns the other one.

@@ -189,7 +189,7 @@ fn filter_options() -> Table {
 }
 
 fn stage(name: &str, options: Table) -> Box<dyn Runnable> {
-    registry::find(name).unwrap().configure(options).unwrap().build().unwrap()
+    (registry::find(name).unwrap().configure)(options).unwrap().build().unwrap()
 }
 
 /// The stages from `capture` to this one, one after the other, each doing all its own work.

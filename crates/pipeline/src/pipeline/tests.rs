@@ -65,7 +65,7 @@ fn use_model_sets_every_stage_that_takes_a_model() {
     pipeline.use_model(Path::new("m.toml")).unwrap();
     let with_model = STAGES.iter().filter(|entry| pipeline.option(entry.name, "model") == Some(&Value::from("m.toml")));
     let takes_model =
-        |entry: &&StageEntry| entry.command().get_arguments().any(|argument| argument.get_id() == "model");
+        |entry: &&StageEntry| (entry.command)().get_arguments().any(|argument| argument.get_id() == "model");
     let names = |entry: &StageEntry| entry.name;
     assert_eq!(
         with_model.map(names).collect::<Vec<_>>(),

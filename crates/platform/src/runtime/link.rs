@@ -12,13 +12,10 @@ use thiserror::Error;
 
 use crate::runtime::Interrupt;
 
-/// The receiving end of a link between two nodes.
 pub trait Input {
     /// Appends the available frames to `parcel`, and waits for the first if none is available. Calls `before_wait`
     /// before it waits.
-    ///
-    /// # Errors
-    /// [`InputError`], after all whole frames have been returned.
+    /// Errors: [`InputError`], after all whole frames have been returned.
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError>;
 }
 
@@ -44,7 +41,6 @@ pub enum InputError {
 }
 
 impl InputError {
-    /// Whether the stream was cut, rather than invalid.
     pub fn is_cut(&self) -> bool {
         match self {
             Self::Dropped { .. } => true,
@@ -90,7 +86,6 @@ pub trait Emit: Send {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed>;
 }
 
-/// The sending end of a link between two nodes.
 pub trait Output: Send {
     /// Takes frames in order and leaves the vector empty.
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed>;

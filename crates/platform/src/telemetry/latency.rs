@@ -37,14 +37,12 @@ impl Latency {
         Self { histogram }
     }
 
-    /// Records that `frames` frames took `time` together.
     pub fn record_shared(&mut self, time: Duration, frames: u64) {
         if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
             self.record_each(Duration::from_nanos(each), frames);
         }
     }
 
-    /// Records that each of `frames` frames took `time`.
     pub fn record_each(&mut self, time: Duration, frames: u64) {
         if frames > 0 {
             let time_ns = (time.as_nanos() as u64).clamp(1, LONGEST_NS);

@@ -57,7 +57,6 @@ pub struct LogFlags {
     log_format: LogFormat,
 }
 
-/// The format of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Lines for people, in colour on a terminal unless `NO_COLOR` is set
@@ -70,7 +69,7 @@ pub enum LogFormat {
 impl LogFlags {
     /// Prints the messages of this program to stderr from now on. Only the first call has an effect.
     pub fn install(&self, program: &'static str) -> Screen {
-        let screen = Screen::new();
+        let screen = Screen::default();
         let level = match (self.quiet, self.verbose) {
             (true, _) => LevelFilter::ERROR,
             (false, 0) => LevelFilter::WARN,
@@ -136,7 +135,6 @@ pub fn complain(speaker: &str, sentence: &str) {
     error!(target: SAID, stage = speaker, "{sentence}");
 }
 
-/// Prints a notice, if every notice is printed.
 pub fn notice(notice: &Notice) {
     let Notice { time_ns, stage, flow, what, bytes, detail } = notice;
     let (stage, what, detail) = (&**stage, &**what, detail.as_deref());

@@ -107,7 +107,6 @@ pub struct TimeHistogram {
 }
 
 impl TimeHistogram {
-    /// Records that each of `frames` frames took `time`.
     pub fn record_each(&self, time: Duration, frames: u64) {
         if frames == 0 {
             return;
@@ -118,19 +117,16 @@ impl TimeHistogram {
         self.sum_ns.fetch_add(ns.saturating_mul(frames), Ordering::Relaxed);
     }
 
-    /// Records that `frames` frames took `time` together.
     pub fn record_shared(&self, time: Duration, frames: u64) {
         if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
             self.record_each(Duration::from_nanos(each), frames);
         }
     }
 
-    /// The number of frames in each bucket.
     pub fn buckets(&self) -> impl Iterator<Item = u64> {
         self.buckets.iter().map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// The number of frames above the last bound.
     pub fn beyond(&self) -> u64 {
         self.beyond.load(Ordering::Relaxed)
     }
@@ -172,7 +168,6 @@ impl Telemetry {
         &self.0.progress
     }
 
-    /// The meters in the order of their creation.
     pub fn meters(&self) -> Vec<Meter> {
         lock(&self.0.meters).clone()
     }
@@ -192,7 +187,6 @@ impl Telemetry {
         lock(&self.0.output).clone_from(counts);
     }
 
-    /// The number of frames in the output by kind.
     pub fn output(&self) -> BTreeMap<String, u64> {
         lock(&self.0.output).0.clone()
     }
@@ -220,12 +214,10 @@ struct Counts {
 const UNKNOWN: u64 = 0;
 
 impl Progress {
-    /// Nothing read yet, of an unknown total.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many bytes there are to read.
     pub fn expect(&self, total: u64) {
         self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
     }

@@ -155,10 +155,6 @@ pub trait Drawing: Send {
 }
 
 impl Screen {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets or removes the drawing.
     pub fn draw(&self, drawing: Option<Box<dyn Drawing>>) {
         *self.drawing() = drawing;
