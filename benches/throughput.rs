@@ -98,7 +98,7 @@ fn stage(name: &str) -> Box<dyn Runnable> {
     match name {
         "flow-filter" => configured(name, "gateway", vec![GATEWAY.to_string()].into()),
         "epsilon-corrector" | "decomposer" | "pruner" => stage_with_model(name),
-        _ => registry::find(name).unwrap().configure(Table::new()).unwrap().build().unwrap(),
+        _ => (registry::find(name).unwrap().configure)(Table::new()).unwrap().build().unwrap(),
     }
 }
 
@@ -109,7 +109,7 @@ fn stage_with_model(name: &str) -> Box<dyn Runnable> {
 
 fn configured(name: &str, option: &str, value: Value) -> Box<dyn Runnable> {
     let options = Table::from_iter([(option.to_owned(), value)]);
-    registry::find(name).unwrap().configure(options).unwrap().build().unwrap()
+    (registry::find(name).unwrap().configure)(options).unwrap().build().unwrap()
 }
 
 fn together(criterion: &mut Criterion) {

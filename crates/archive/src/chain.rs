@@ -216,7 +216,7 @@ impl UnitBounds {
 
 pub(crate) struct Chain<'a> {
     maker: RecordMaker<'a>,
-    bounds: UnitBounds,
+    pub(crate) bounds: UnitBounds,
     next: Vec<DescribedFile>,
     units: Vec<UnitDescription>,
     /// The state behind the last unit, if that was processed now.
@@ -226,10 +226,6 @@ pub(crate) struct Chain<'a> {
 impl<'a> Chain<'a> {
     pub(crate) fn new(maker: RecordMaker<'a>, bounds: UnitBounds) -> Self {
         Self { maker, bounds, next: Vec::new(), units: Vec::new(), state: None }
-    }
-
-    pub(crate) fn begin_capture(&mut self, head_ns: Option<i64>) -> Result<(), String> {
-        if self.bounds.is_before(head_ns) { self.end_unit() } else { Ok(()) }
     }
 
     pub(crate) fn add(&mut self, capture: DescribedFile) {
@@ -252,7 +248,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Processes the captures of the present unit, unless their records are there.
-    fn end_unit(&mut self) -> Result<(), String> {
+    pub(crate) fn end_unit(&mut self) -> Result<(), String> {
         let captures = mem::take(&mut self.next);
         let Some(head_ns) = captures.first().map(|first| first.head_ns) else { return Ok(()) };
         let before = self.units.last().and_then(|unit| unit.state.as_ref()).map(|state| state.digest.as_str());

@@ -141,11 +141,6 @@ impl CaptureFile {
         matches!(self.verdict, FileVerdict::Whole | FileVerdict::Damaged)
     }
 
-    /// Whether something of it is missing from the results.
-    pub fn is_failure(&self) -> bool {
-        matches!(self.verdict, FileVerdict::Damaged | FileVerdict::Unreadable)
-    }
-
     /// What is wrong with it, in words; `None` if nothing is.
     pub fn fault(&self) -> Option<String> {
         let more = match self.damaged_places {

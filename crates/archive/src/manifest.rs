@@ -124,7 +124,8 @@ impl Manifest {
 
     /// The files of which something is missing, with what is wrong.
     pub fn failed_files(&self) -> impl Iterator<Item = (&CaptureFile, String)> {
-        let failed = self.files.iter().filter(|(_, file)| file.is_failure());
+        let is_failed = |file: &CaptureFile| matches!(file.verdict, FileVerdict::Damaged | FileVerdict::Unreadable);
+        let failed = self.files.iter().filter(move |(_, file)| is_failed(file));
         failed.map(|(_, file)| (file, file.fault().unwrap_or_default()))
     }
 

@@ -185,7 +185,9 @@ impl PointRun<'_> {
         let mut chain = Chain::new(maker, UnitBounds::new(is_by_time(self.pipeline)));
         let mut files = Vec::new();
         for head_ns in heads {
-            chain.begin_capture(*head_ns)?;
+            if chain.bounds.is_before(*head_ns) {
+                chain.end_unit()?;
+            }
             let Some(looked) = looks.next() else { return Err("a thread that reads a capture has failed".to_owned()) };
             let file = looked?;
             if file.has_packets() {

@@ -13,7 +13,6 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("{}: {damage}", name(file))]
 pub struct CaptureError {
-    /// The file; `-` is stdin.
     pub file: PathBuf,
     pub damage: Damage,
 }

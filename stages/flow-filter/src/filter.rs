@@ -154,7 +154,7 @@ impl FlowFilter {
         carrier: Carrier,
         context: &mut Context<'_, '_>,
     ) -> Result<Option<FlowRef>, StageError> {
-        if self.services.has_names() {
+        if !self.services.names.is_empty() {
             self.resolve_names(packet, carrier, context)?;
         }
         let no_ip = match open_tunnel(packet) {

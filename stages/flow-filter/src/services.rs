@@ -21,7 +21,7 @@ pub(crate) struct ServiceSelection {
     #[serde(skip)]
     addresses: AddressSet,
     /// Host names in lower case, and the aliases they lead to.
-    names: BTreeSet<String>,
+    pub(crate) names: BTreeSet<String>,
     resolved: BTreeSet<IpAddr>,
     /// Queries for them. They stay after an answer: a mirrored answer comes twice, and the first may be forged.
     queries: TwoGenerations<QueryKey, ()>,
@@ -79,10 +79,6 @@ impl ServiceSelection {
     pub(crate) fn excludes_as_infrastructure(&self, segment: &TransportSegment<'_>) -> bool {
         let is_selected = |end: SocketAddr| self.ports.contains(&end.port());
         is_infrastructure(segment) && !is_selected(segment.source) && !is_selected(segment.destination)
-    }
-
-    pub(crate) fn has_names(&self) -> bool {
-        !self.names.is_empty()
     }
 
     /// Remembers the gateway's queries for the selected names, and takes addresses and aliases from the answers to
