@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(resolved(&STAGES[entry], key, "m.toml".into()), "there/m.toml".into(), "{key}");
         }
         assert_eq!(resolved(&OPTIONAL[0], "profile", "p.toml".into()), "there/p.toml".into());
-        assert_eq!(resolved(&STAGES[3], "gap", "0.08s".into()), "80ms".into());
+        assert_eq!(resolved(&STAGES[3], "gap", "0.08s".into()), resolved(&STAGES[3], "gap", "80ms".into()));
     }
 
     #[test]
