@@ -71,7 +71,8 @@ pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
         }
         return print(&text);
     };
-    let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(|entry| (entry.command)())).collect();
+    let mut programs: Vec<Command> =
+        [sizeleak].into_iter().chain(registry::all().map(|entry| (entry.command)())).collect();
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let made = tempfile::tempdir()?;
     match arguments.what {

@@ -204,6 +204,7 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// How many bytes of stdout and stderr are kept; the rest is not read.
 const MAX_STDOUT: usize = 64 << 20;
 const MAX_STDERR: usize = 64 << 10;
 
@@ -322,6 +323,7 @@ impl CollectedOutput {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Collects up to about `most` bytes of a pipe on a separate thread.
     fn collect_on_thread(output: &Arc<Self>, pipe: impl Read + Send + 'static, most: usize) -> JoinHandle<()> {
         let output = Arc::clone(output);
         thread::spawn(move || output.collect(pipe, most))

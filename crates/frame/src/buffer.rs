@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read};
 use std::mem;
 use std::sync::Arc;
 
+/// The buffer grows in multiples of this many bytes.
 const STEP: usize = 64 << 10;
 
 /// At most this many buffers are kept for reuse.
@@ -40,6 +41,7 @@ impl ReadBuffer {
         self.start = (self.start + count).min(self.end);
     }
 
+    /// The last `count` consumed bytes.
     pub fn consumed(&self, count: usize) -> Option<&[u8]> {
         self.current.get(self.start.checked_sub(count)?..self.start)
     }

@@ -57,6 +57,7 @@ struct Token {
 }
 
 impl Token {
+    /// Reads a marker and its length field; `None` if they are incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Result<Option<Self>, ExtentError> {
         let Some((&marker, rest)) = bytes.split_first() else { return Ok(None) };

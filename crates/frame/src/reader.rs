@@ -14,6 +14,7 @@ const READ_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct FrameReader<R> {
     input: R,
+    /// The bytes not yet decoded.
     buffer: ReadBuffer,
     offset: u64,
     extent: Extent,

@@ -11,6 +11,7 @@ pub(crate) struct RowBytes {
     shared: Vec<Arc<Vec<u8>>>,
 }
 
+/// Where the bytes of a row are. A batch is far shorter than 4 GiB.
 #[derive(Debug, Clone, Copy)]
 pub struct RowLocation {
     buffer: u32,
@@ -42,6 +43,7 @@ impl RowBytes {
         RowLocation { buffer: OWN, start, length: bytes.len() as u32 }
     }
 
+    /// Adds bytes by sharing `buffer` if they are part of it, else by copying them.
     #[inline]
     pub(crate) fn share(&mut self, bytes: &[u8], buffer: &Arc<Vec<u8>>) -> RowLocation {
         let Some(start) = offset_in(buffer, bytes) else { return self.copy(bytes) };

@@ -200,6 +200,7 @@ fn after_udp(bytes: CapturedBytes<'_>) -> Option<IpPlace> {
     ip_at(bytes.data(), UDP_HEADER).ok().filter(|_| is_certain && is_whole && is_whole_ip(inside))
 }
 
+/// Whether an IP packet fills these bytes, by the length that it claims.
 fn is_whole_ip(bytes: CapturedBytes<'_>) -> bool {
     let claimed = match *bytes.data() {
         [0x45..=0x4f, _, high, low, ..] => u32::from(u16::from_be_bytes([high, low])),

@@ -27,6 +27,7 @@ const LAST_OF_FRONT: &str = "record-sizer";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputSource {
+    /// The captures that the pipeline's `capture` reads, in order of time.
     Captures,
     CaptureByCapture(Vec<PathBuf>),
     Streams(Vec<PathBuf>),
@@ -51,6 +52,7 @@ struct KeptInput {
     stream: PathBuf,
     _folder: tempfile::TempDir,
     stage: String,
+    /// What the parts are and when they are from, in order.
     parts: Vec<InputPart>,
     damage: Option<RunError>,
 }

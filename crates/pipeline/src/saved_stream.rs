@@ -151,6 +151,7 @@ pub(crate) struct UnopenedStream {
 
 /// The joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
 pub(crate) struct JoinedStreams {
+    /// The name and the bytes of the one that is read.
     present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
     waiting: VecDeque<UnopenedStream>,
     /// The stage that made all of them, once the first has said so.
@@ -231,6 +232,7 @@ impl JoinedStreams {
         }
     }
 
+    /// The next frame as bytes; none at the end.
     fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
         let Some(frame) = self.next_frame()? else { return Ok(Vec::new()) };
         if let Some((_, reader)) = &self.present {

@@ -11,6 +11,7 @@ use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use sizeleak_frame::Packet;
 
+/// The longest packet that other programs read, in bytes.
 const SNAPLEN: u32 = 262_144;
 
 /// The resolution of pcapng's times: 10⁻⁹ s.

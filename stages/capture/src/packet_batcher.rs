@@ -71,6 +71,7 @@ pub(crate) struct PacketBatcher {
     /// Whether the data of packets are copied into the batch, even if they could stay in the read buffer.
     copies_data: bool,
     is_filtering: bool,
+    /// Packets passed over since the last one in the batch.
     passed_over: SkippedPackets,
     pub(crate) counts: PacketCounts,
     /// The time of the last packet in a batch, or of one passed over before it.

@@ -70,6 +70,7 @@ impl PeriodicTraffic {
             || self.arrivals.len() >= MIN_RUN - 1 && is_in_run(&sorted(self.times()), arrival.time_ns)
     }
 
+    /// Whether a time is on a timer that runs on and that most arrivals are on.
     pub(crate) fn is_on_interval_timer(&self, time_ns: i64) -> bool {
         self.interval_timer().is_some_and(|timer| timer.has_neighbour(&sorted(self.times()), time_ns))
     }

@@ -31,6 +31,7 @@ impl FragmentLimits {
 /// How long a packet's fragments are awaited, in nanoseconds of capture time: 30 s, as on most hosts.
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
+/// Memory of a piece besides its data, in bytes.
 const PIECE_BYTES: usize = 64;
 
 /// The longest packet there can be (RFC 791): 16 bits of length.

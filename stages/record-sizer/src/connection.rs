@@ -90,6 +90,7 @@ impl Successor {
         syns
     }
 
+    /// Its segments in the order of time.
     pub(crate) fn segments(&self) -> Vec<Segment<'_>> {
         let mut segments: Vec<_> =
             self.runs.iter().flat_map(|(_, run)| run.segments.iter().map(OwnedSegment::segment)).collect();

@@ -315,6 +315,7 @@ impl Framer<'_> {
         }
     }
 
+    /// Decides what follows five bytes that are not a header and end before a sequence number.
     fn implausible(&mut self, bytes: [u8; HEADER], sequence: u32, time_ns: i64) {
         if !matches!(self.framing, Framing::Beginning) {
             self.incident(time_ns, Incident::Malformed);
@@ -337,6 +338,7 @@ impl Framer<'_> {
         *self.framing = Framing::Search(Box::new(search));
     }
 
+    /// Takes what the scan of a chunk found, after `scanned` bytes before it.
     fn scanned<'a>(&mut self, outcome: ScanOutcome<'a>, scanned: u64, chunk: Chunk<'a>) -> Option<Chunk<'a>> {
         match outcome {
             ScanOutcome::Hello { .. } if is_openvpn(&chunk) => self.openvpn(chunk.time_ns),
@@ -449,6 +451,7 @@ impl Framer<'_> {
         }
     }
 
+    /// Notes that bytes were read, if somebody wants to know.
     fn note_read(&mut self, sequence: u32, bytes: &[u8]) {
         if let Some(read) = &mut self.findings.read {
             read.push(ReadBytes { direction: self.direction, sequence, bytes: bytes.into() });

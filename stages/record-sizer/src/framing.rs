@@ -228,6 +228,7 @@ struct OpenMessage {
     /// The first bytes: the header, and what is read behind it.
     #[serde(with = "serde_bytes")]
     head: Vec<u8>,
+    /// The bytes of the whole message, once its header is whole.
     whole: Option<u64>,
     have: u64,
 }

@@ -294,6 +294,7 @@ fn declared_ids(lengths: &[u8]) -> PerDirection<ConnectionIds> {
     ids
 }
 
+/// Whether these bytes begin with a short header as it is where its fixed bit is not cleared.
 fn has_fixed_bit(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0xc0 == 0x40)
 }

@@ -82,6 +82,7 @@ impl StreamPosition {
         self.has_acknowledgement.then_some(self.acknowledgement)
     }
 
+    /// Notes that a gap starts at the next byte, of this number of bytes, or 0 where it is unknown.
     pub(crate) fn start_gap(&mut self, bytes: u64) {
         (self.gap_start, self.gap_bytes, self.has_gap) = (self.next, bytes as u32, self.is_known());
     }
@@ -91,6 +92,7 @@ impl StreamPosition {
     }
 }
 
+/// A segment without its first `bytes` bytes, as far as its payload goes.
 pub(crate) fn behind<'a>(segment: &Segment<'a>, bytes: u64) -> Segment<'a> {
     let payload = usize::try_from(bytes).ok().and_then(|bytes| segment.payload.get(bytes..)).unwrap_or_default();
     Segment { payload, ..*segment }

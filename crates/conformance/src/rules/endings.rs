@@ -101,6 +101,7 @@ fn body<'a>(trial: &Trial<'a>) -> &'a [Frame] {
     frames.get(..frames.len() / 2).unwrap_or_default()
 }
 
+/// Checks that the stage processes the frames before invalid bytes and then rejects these.
 fn rejects_after_frames(trial: &Trial<'_>, invalid: &[u8]) -> Result<(), CheckError> {
     let output = trial.feed(&[&*encode(body(trial)), invalid].concat())?;
     is_rejection(&output)?;

@@ -13,6 +13,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter_all_threads,
 };
 
+/// Calls that are never needed once everything is open.
 const DENIED: &[c_long] = &[
     // Starting programs, and looking into others.
     libc::SYS_execve,

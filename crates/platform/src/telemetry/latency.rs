@@ -83,6 +83,7 @@ impl Default for Latency {
     }
 }
 
+/// The first bytes of `HdrHistogram`'s V2 encoding.
 const PLAIN: u32 = 0x1c84_9313;
 
 const COMPRESSED: u32 = 0x1c84_9314;

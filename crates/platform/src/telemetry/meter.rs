@@ -168,6 +168,7 @@ impl Telemetry {
         &self.0.progress
     }
 
+    /// The meters in the order of their creation.
     pub fn meters(&self) -> Vec<Meter> {
         lock(&self.0.meters).clone()
     }
@@ -218,6 +219,7 @@ impl Progress {
         Self::default()
     }
 
+    /// Sets how many bytes there are to read.
     pub fn expect(&self, total: u64) {
         self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
     }

@@ -137,6 +137,7 @@ fn refusal(verdict: RequestVerdict, address: SocketAddr) -> (&'static str, Strin
     }
 }
 
+/// The verdict on the first request of a connection; `None` if it ends before that.
 fn receive(mut stream: &TcpStream, address: SocketAddr) -> io::Result<Option<RequestVerdict>> {
     let end = Instant::now() + DEADLINE;
     let mut request = Vec::with_capacity(1 << 10);
