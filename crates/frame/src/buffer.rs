@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The buffer grows in multiples of this many bytes.
@@ -10,22 +11,36 @@ const STEP: usize = 64 << 10;
 /// At most this many buffers are kept for reuse.
 const MAX_SPARE: usize = 6;
 
+/// Buffers to reuse once they are no longer shared.
+#[derive(Debug, Default)]
+pub struct SpareBuffers(Vec<Arc<Vec<u8>>>);
+
+impl SpareBuffers {
+    /// An unshared buffer, or a new one.
+    pub fn take(&mut self) -> Arc<Vec<u8>> {
+        let free = self.0.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
+        free.map_or_else(Arc::default, |free| self.0.swap_remove(free))
+    }
+
+    /// Keeps a buffer for reuse, unless there are enough.
+    pub fn keep(&mut self, buffer: Arc<Vec<u8>>) {
+        if self.0.len() < MAX_SPARE {
+            self.0.push(buffer);
+        }
+    }
+}
+
 /// Bytes that were read and not consumed yet. A buffer that batches share is never written: reading continues in
 /// another one, and the old one is reused once it is no longer shared.
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
     current: Arc<Vec<u8>>,
-    spare: Vec<Arc<Vec<u8>>>,
+    spare: SpareBuffers,
     start: usize,
     end: usize,
 }
 
 impl ReadBuffer {
-    pub fn holding(bytes: Vec<u8>) -> Self {
-        let end = bytes.len();
-        Self { current: Arc::new(bytes), end, ..Self::default() }
-    }
-
     #[inline]
     pub fn unread(&self) -> &[u8] {
         self.current.get(self.start..self.end).unwrap_or_default()
@@ -62,11 +77,35 @@ impl ReadBuffer {
         }
     }
 
+    /// Continues in another buffer, whose bytes in `range` follow the unread ones; those are copied in front of it.
+    /// Returns false and changes nothing if there is no room for them or the buffer is shared.
+    pub fn go_on_in(&mut self, other: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
+        let Some(start) = range.start.checked_sub(self.end - self.start) else { return false };
+        let Some(bytes) = Arc::get_mut(other).filter(|bytes| range.end <= bytes.len()) else { return false };
+        let (Some(to), Some(from)) = (bytes.get_mut(start..range.start), self.current.get(self.start..self.end)) else {
+            return false;
+        };
+        to.copy_from_slice(from);
+        self.spare.keep(mem::replace(&mut self.current, Arc::clone(other)));
+        (self.start, self.end) = (start, range.end);
+        true
+    }
+
+    /// Moves the unread bytes to another buffer and releases the current one.
+    pub fn move_out(&mut self) {
+        let mut next = self.spare.take();
+        if let Some(bytes) = Arc::get_mut(&mut next) {
+            bytes.clear();
+            bytes.extend_from_slice(self.unread());
+            (self.start, self.end) = (0, bytes.len());
+            self.current = next;
+        }
+    }
+
     /// Moves the unread bytes to the front of an unshared buffer; returns the free space after them.
     fn make_room(&mut self, unread: usize, room: usize) -> &mut [u8] {
         if Arc::get_mut(&mut self.current).is_none() {
-            let free = self.spare.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
-            let mut next = free.map_or_else(Arc::default, |free| self.spare.swap_remove(free));
+            let mut next = self.spare.take();
             if let Some(next) = Arc::get_mut(&mut next) {
                 let least = unread.next_multiple_of(STEP);
                 if next.len() < least {
@@ -76,10 +115,7 @@ impl ReadBuffer {
                     to.copy_from_slice(from);
                 }
             }
-            let shared = mem::replace(&mut self.current, next);
-            if self.spare.len() < MAX_SPARE {
-                self.spare.push(shared);
-            }
+            self.spare.keep(mem::replace(&mut self.current, next));
             (self.start, self.end) = (0, unread);
         }
         let Some(buffer) = Arc::get_mut(&mut self.current) else { return &mut [] };
@@ -102,19 +138,33 @@ mod tests {
 
     use super::*;
 
+    /// Free space in front of the bytes of another buffer.
+    const HEADROOM: usize = 150;
+
     proptest! {
         #[test]
         fn bytes_arrive_in_order_and_shared_buffers_do_not_change(
             bytes in prop::collection::vec(any::<u8>(), 0..2000),
-            steps in prop::collection::vec((1usize..300, 0usize..300, any::<bool>()), 1..60),
-            held in 0usize..300,
+            steps in prop::collection::vec((0..3, 1usize..300, 0usize..300, any::<bool>()), 1..60),
         ) {
-            let mut read = held.min(bytes.len());
-            let mut buffer = ReadBuffer::holding(bytes[..read].to_vec());
-            let (mut at, mut kept) = (0, Vec::new());
-            for (room, used, keep) in steps {
+            let mut buffer = ReadBuffer::default();
+            let (mut read, mut at, mut kept) = (0, 0, Vec::new());
+            for (kind, room, used, keep) in steps {
                 let next = &bytes[read..bytes.len().min(read + room)];
-                read += buffer.fill(&mut &*next, room).unwrap();
+                match kind {
+                    0 => read += buffer.fill(&mut &*next, room).unwrap(),
+                    1 => {
+                        let mut other = Arc::new([&[0; HEADROOM], next].concat());
+                        let fits = buffer.unread().len() <= HEADROOM;
+                        prop_assert_eq!(buffer.go_on_in(&mut other, HEADROOM..HEADROOM + next.len()), fits);
+                        read += if fits { next.len() } else { 0 };
+                    }
+                    _ => {
+                        let held = Arc::downgrade(buffer.shared());
+                        buffer.move_out();
+                        prop_assert!(!std::ptr::eq(held.as_ptr(), Arc::as_ptr(buffer.shared())));
+                    }
+                }
                 prop_assert_eq!(buffer.unread(), &bytes[at..read]);
                 let used = used.min(buffer.unread().len());
                 if keep {

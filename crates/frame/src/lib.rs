@@ -47,7 +47,7 @@ mod summary;
 mod writer;
 
 pub use batch::{Batch, BatchIter, Row};
-pub use buffer::ReadBuffer;
+pub use buffer::{ReadBuffer, SpareBuffers};
 pub use codec::NotFrame;
 pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};
 pub use correction::{Correction, HabitFactors, RecurringClass, Shift, WeightedEpsilon};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sizeleak_frame::what;
 use sizeleak_platform::runtime::{Interrupt, Source, SourceCounts, SourceEmit, StageError};
 
-use crate::capture_driver::CaptureDriver;
+use crate::capture_driver::{CaptureDriver, fast};
 use crate::dating::{Dating, LOST_BEFORE_NS};
 use crate::error::{CaptureError, Damage, Failures, NAME, notice};
 use crate::folder::{content_below, is_named_capture};
@@ -74,7 +74,11 @@ impl Source for Capture {
             CaptureOrder::Given => Some(Dating::default()),
             CaptureOrder::Untimed => Some(Dating::untimed()),
         };
-        driver.run()?;
+        if driver.dating.is_some() {
+            driver.run()?;
+        } else {
+            fast::run(&mut driver)?;
+        }
         let CaptureDriver { merge, batcher, .. } = driver;
         if self.order == CaptureOrder::Time
             && let Some(detail) = batcher.describe_standing_time()

@@ -1,5 +1,7 @@
 //! Drives the reading: takes packets in order of time, starts captures, and sends batches.
 
+pub(crate) mod fast;
+
 use std::ops::ControlFlow;
 
 use sizeleak_frame::{Packet, Packets, what};

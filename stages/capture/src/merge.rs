@@ -32,7 +32,7 @@ pub(crate) struct CaptureFile {
 impl CaptureFile {
     pub(crate) fn find_start(&mut self, interrupt: &Interrupt) -> Result<bool, CaptureError> {
         let mut capture = OpenCapture::open(self.clone(), interrupt)?;
-        self.is_plain = capture.reader.window.is_plain();
+        self.is_plain = capture.reader.window.plain_file().is_some();
         // Damage that packets follow is reported when the file is read.
         let advanced = capture.advance(interrupt);
         self.starts_ns = capture.head.time_ns;
@@ -280,6 +280,13 @@ impl Merge {
         let head_ns = self.open.keys().next().map(|(time_ns, _)| *time_ns);
         let before_ns = starts_ns.into_iter().chain(head_ns).min().unwrap_or(i64::MAX);
         Some((self.current.as_mut()?, before_ns))
+    }
+
+    /// The capture of the packet returned last, if no other one is open and it is a file that is not compressed.
+    pub(crate) fn sole_plain_file(&mut self) -> Option<&mut OpenCapture> {
+        self.current
+            .as_deref_mut()
+            .filter(|current| self.open.is_empty() && current.reader.window.plain_file().is_some())
     }
 
     pub(crate) fn may_wait(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Opens captures: files, named pipes and stdin. The first bytes show whether and how they are compressed.
 
 use std::fs::File;
-use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible, open_st
 use crate::error::Damage;
 use crate::folder::is_named_capture;
 use crate::reader::CaptureReader;
-use crate::window::{ByteSource, WINDOW_BYTES};
+use crate::window::{ByteSource, PlainFile, WINDOW_BYTES};
 
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MAX_MEMORY_LOG: u32 = 27;
@@ -71,20 +71,18 @@ pub(crate) fn open(
 
 pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Result<ByteSource, Damage> {
     let mut opened = File::open(file).map_err(|error| Damage::of_open(file, error))?;
-    if opened.metadata().map_err(Damage::Open)?.is_dir() {
+    let metadata = opened.metadata().map_err(Damage::Open)?;
+    if metadata.is_dir() {
         return Err(Damage::Folder);
     }
     let magic = read_magic(&mut opened).map_err(Damage::Open)?;
-    let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
-    let start = if is_plain { offset } else { 0 };
-    opened.seek(SeekFrom::Start(start)).map_err(Damage::Open)?;
-    let watched = progress.watch(opened, start);
-    if is_plain {
-        return Ok(ByteSource { input: Box::new(watched), is_plain });
+    opened.rewind().map_err(Damage::Open)?;
+    if Compression::of(&magic) == Compression::None && !is_skippable(&magic) {
+        return Ok(ByteSource::File(PlainFile::new(opened, metadata.len(), offset, progress)));
     }
-    let mut input = decompressed(Box::new(watched)).map_err(Damage::Open)?;
+    let mut input = decompressed(Box::new(progress.watch(opened, 0))).map_err(Damage::Open)?;
     io::copy(&mut input.by_ref().take(offset), &mut io::sink()).map_err(Damage::Open)?;
-    Ok(ByteSource { input, is_plain })
+    Ok(ByteSource::Stream(input))
 }
 
 /// The stream itself, or its content if it is compressed. Several compressed members are one stream.

@@ -182,6 +182,11 @@ impl PacketBatcher {
         if self.stands_for_passed_over() { 0 } else { self.counts.passed_over }
     }
 
+    /// Whether batches may end anywhere: they do not leave the process.
+    pub(crate) fn may_cut_anywhere(&self) -> bool {
+        matches!(self.selection, Selection::NotDropped(_, BatchLimit::InProcess))
+    }
+
     /// Continues where another batcher of the same selection has stopped, with the batch that it has started; this
     /// one's must be empty.
     pub(crate) fn continue_from(&mut self, other: Self) {

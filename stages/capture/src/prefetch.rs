@@ -37,6 +37,10 @@ impl Prefetcher {
         Self { captures: VecDeque::new(), most: (processors() - 1).min(MAX_CAPTURES), selection, interrupt }
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.captures.is_empty()
+    }
+
     /// Discards captures that no longer wait: they overlap others and are merged instead.
     pub(crate) fn discard_started(&mut self, waiting: &VecDeque<CaptureFile>) {
         let next = waiting.front().map(|file| file.index);
@@ -46,7 +50,7 @@ impl Prefetcher {
     /// Starts reading the captures after the first of those waiting, and returns that first one if it is being read.
     ///
     /// Uncompressed captures are prefetched only if most packets are passed over: others would have to be copied, which
-    /// takes longer than reading them in turn. Of two processors, the stages behind need the other one.
+    /// takes longer than reading them in turn. With two processors, two threads that alternate in one file are faster.
     pub(crate) fn take_next(
         &mut self,
         waiting: &VecDeque<CaptureFile>,

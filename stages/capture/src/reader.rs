@@ -28,7 +28,7 @@ enum Format {
 impl CaptureReader {
     /// Reads the header of a capture, which must not be compressed.
     pub fn new(input: Box<dyn Read + Send>) -> Result<Self, Damage> {
-        Self::of(ByteSource { input, is_plain: false }, WINDOW_BYTES)
+        Self::of(ByteSource::Stream(input), WINDOW_BYTES)
     }
 
     /// As [`Self::new`], reading this number of bytes at once.

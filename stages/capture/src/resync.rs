@@ -205,7 +205,7 @@ mod tests {
     /// How many bytes are skipped, and how often a place was looked at for each of them.
     fn skipped(bytes: Vec<u8>) -> (Option<u64>, usize) {
         let (length, format) = (bytes.len(), Pieces::default());
-        let mut window = Window::new(ByteSource { input: Box::new(Cursor::new(bytes)), is_plain: false }, STEP);
+        let mut window = Window::new(ByteSource::Stream(Box::new(Cursor::new(bytes))), STEP);
         (skip_damage(&mut window, &format), format.asked.get().div_ceil(length))
     }
 

@@ -1,9 +1,13 @@
 //! A window on a stream of bytes, in one reused buffer.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use sizeleak_frame::ReadBuffer;
+use sizeleak_platform::runtime::FileProgress;
 
 use crate::error::Damage;
 
@@ -42,7 +46,9 @@ impl Window {
     pub(crate) fn suspend(&mut self, reopen: impl Fn(u64) -> Result<ByteSource, Damage> + Send + 'static) {
         let unread = self.available();
         let kept = unread.get(..self.read_bytes).unwrap_or(unread).to_vec();
-        self.buffer = ReadBuffer::holding(kept);
+        let length = kept.len();
+        self.buffer = ReadBuffer::default();
+        self.buffer.go_on_in(&mut Arc::new(kept), 0..length);
         self.supply = Supply::Suspended(Box::new(reopen));
     }
 
@@ -50,8 +56,28 @@ impl Window {
         matches!(self.supply, Supply::Suspended(_))
     }
 
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(&self.supply, Supply::Source(source) if source.is_plain)
+    /// The file, unless it is compressed or a stream. Its position is behind the bytes available.
+    pub(crate) fn plain_file(&self) -> Option<&PlainFile> {
+        match &self.supply {
+            Supply::Source(ByteSource::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Continues in another buffer: the bytes at `range` must be those at the position of the file. Returns false, and
+    /// changes nothing, if the bytes available do not fit in front of them or the buffer is shared.
+    pub(crate) fn adopt(&mut self, buffer: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
+        let Supply::Source(ByteSource::File(file)) = &mut self.supply else { return false };
+        let is_adopted = self.buffer.go_on_in(buffer, range.clone());
+        if is_adopted {
+            file.advance(range.len());
+        }
+        is_adopted
+    }
+
+    /// Releases the buffer, keeping the bytes available in another one.
+    pub(crate) fn release_buffer(&mut self) {
+        self.buffer.move_out();
     }
 
     pub(crate) fn offset(&self) -> u64 {
@@ -106,10 +132,9 @@ impl Window {
             self.supply = Supply::Source(reopen(self.offset + self.available().len() as u64)?);
         }
         match &mut self.supply {
-            Supply::Source(source) => self
-                .buffer
-                .fill(&mut source.input, self.read_bytes)
-                .map_err(|source| Damage::Read { offset: self.offset, source }),
+            Supply::Source(source) => {
+                self.buffer.fill(source, self.read_bytes).map_err(|source| Damage::Read { offset: self.offset, source })
+            }
             Supply::Suspended(_) => Ok(0),
         }
     }
@@ -143,8 +168,48 @@ impl Window {
     }
 }
 
-pub(crate) struct ByteSource {
-    pub(crate) input: Box<dyn Read + Send>,
-    /// Whether it is a file that is not compressed.
-    pub(crate) is_plain: bool,
+pub(crate) enum ByteSource {
+    Stream(Box<dyn Read + Send>),
+    File(PlainFile),
+}
+
+impl Read for ByteSource {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Stream(input) => input.read(buffer),
+            Self::File(file) => file.read(buffer),
+        }
+    }
+}
+
+/// A file that is not compressed: any part of it can be read at any time.
+#[derive(Debug, Clone)]
+pub(crate) struct PlainFile {
+    file: Arc<File>,
+    pub(crate) length: u64,
+    pub(crate) position: u64,
+    progress: FileProgress,
+}
+
+impl PlainFile {
+    pub(crate) fn new(file: File, length: u64, position: u64, progress: &FileProgress) -> Self {
+        Self { file: Arc::new(file), length, position, progress: progress.clone() }
+    }
+
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.position += count as u64;
+        self.progress.reach(self.position);
+    }
+}
+
+impl Read for PlainFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.read_at(buffer, self.position)?;
+        self.advance(count);
+        Ok(count)
+    }
 }

@@ -7,6 +7,7 @@ use sizeleak_frame::{BatchLimit, Frame, Packet};
 use sizeleak_platform::runtime::FileProgress;
 
 use super::*;
+use crate::capture_driver::fast::run_in_pieces;
 use crate::testing::{DriverCounts, GATEWAY, OTHER, pcap_file, prefilter, tcp_packet, with_driver};
 
 /// A capture: milliseconds between the end of the one before and its start, its packets, where it is damaged, and
@@ -43,12 +44,20 @@ fn write(folder: &Path, captures: &[Written]) -> Vec<PathBuf> {
     files
 }
 
-/// What a driver emits and counts that prefetches at most this many captures.
-fn run_driver(files: &[PathBuf], selection: &Selection, most: usize) -> (Vec<Frame>, DriverCounts) {
+/// What a driver emits and counts that prefetches at most this many captures, and alternates in pieces of a size.
+fn run_driver(
+    files: &[PathBuf],
+    selection: &Selection,
+    most: usize,
+    piece_bytes: Option<usize>,
+) -> (Vec<Frame>, DriverCounts) {
     let mut out = Vec::new();
     let (result, counts) = with_driver(files, selection, &Interrupt::new(), &mut out, |driver| {
         driver.prefetcher.most = most;
-        driver.run()
+        match piece_bytes {
+            Some(piece_bytes) => run_in_pieces(driver, piece_bytes).map(drop),
+            None => driver.run(),
+        }
     });
     result.unwrap();
     (out, counts)
@@ -63,9 +72,9 @@ proptest! {
         let files = write(folder.path(), &captures);
         let not_dropped = Selection::NotDropped(prefilter(), BatchLimit::Contract);
         for selection in [Selection::All, Selection::Only(prefilter()), not_dropped] {
-            let in_turn = run_driver(&files, &selection, 0);
-            for most in [1, 3, MAX_CAPTURES] {
-                let prefetched = run_driver(&files, &selection, most);
+            let in_turn = run_driver(&files, &selection, 0, None);
+            for (most, piece_bytes) in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MAX_CAPTURES, None)] {
+                let prefetched = run_driver(&files, &selection, most, piece_bytes);
                 prop_assert_eq!(&prefetched.1, &in_turn.1, "{}", most);
                 prop_assert!(prefetched.0 == in_turn.0, "{}: {} frames", most, prefetched.0.len());
             }
