@@ -30,9 +30,11 @@ const MAX_DISORDER: i64 = 3_600_000_000_000;
     sizeleak detect march.ndjson --profile home.profile.toml --alarms 1/month --format csv -o march.csv\n  \
     sizeleak detect today.frames --profile home.profile.toml --until 2026-03-01T18:00:00Z\n\n\
     A line for each incident: when, its kind, the share of usual days that are as strange, what was seen, and what would \
-    have been usual. The home is learned further while it is watched, also from answers before `--since`. `--until` also \
-    says until when the traffic was watched, else that is the last answer. docs/profiles.md explains the kinds. The exit \
-    code is 0 with and without deviations.")]
+    have been usual. The kinds: action (rare or new), command (unusual now), burst, slow-burst, shifted-routine, overdue, \
+    silence, and stranger (another household's habits). The home is learned further while it is watched, so that the \
+    budget holds as habits change; so it is from answers before `--since`. `--until` also says until when the traffic was \
+    watched, else that is the last answer: what should have come by then is missed. Until enough days are known there is \
+    no alarm, and how many are missing is said. The exit code is 0 with and without deviations.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     answers: AnswersInput,

@@ -27,10 +27,15 @@ use super::output_option::keep_partial;
     sizeleak strip home.pcap --gateway 192.168.1.20 -o sizes-only.pcap\n  \
     sizeleak strip home.pcap --gateway 192.168.1.20 --drop-others -o sizes-only.pcap\n  \
     tcpdump -i eth1 -U -w - | sizeleak strip - --gateway 192.168.1.20 -o sizes-only.pcapng\n\n\
-    Every byte of payload becomes zero, but for record headers, the beginnings of handshake messages and the two hellos of \
-    the gateway's flows. Addresses, ports, times and lengths stay, since that is what sizes are read from. Both captures \
-    are read by flow-filter and record-sizer, and a message says whether they find the same records. docs/ethics.md says \
-    what a capture without content still tells.")]
+    Every byte of payload becomes zero, also in headers that are not the gateway's, in padding, and in frames without \
+    IP. In TCP flows of the gateway these bytes stay: record headers, the first four bytes of each handshake message, \
+    the two hellos (with the service's name and the client's ciphers); in datagrams DTLS record headers and hellos, or \
+    the six bytes that show that it is QUIC. Addresses, ports, times and lengths stay, since that is what sizes are \
+    read from; checksums are computed anew, and what a pcapng file says beside packets (comments, names, keys) is left \
+    out.\n\n\
+    Both captures are read by flow-filter and record-sizer, and a message says whether they find the same records. They \
+    may not where segments came in fragments of IP, or where packets contradict each other: zeroes agree. \
+    docs/ethics.md says what a capture without content still tells.")]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin); several become one, in order of time
     #[arg(value_name = "CAPTURE", required = true)]

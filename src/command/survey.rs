@@ -33,7 +33,7 @@ use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
     What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
     what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
     follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
-    lengths on the wire.")]
+    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).")]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin)
     #[arg(value_name = "CAPTURE", required = true)]
