@@ -16,6 +16,7 @@ use super::output_option::OutputOption;
 
 /// Show how labels are read, convert them, or write the map of a log of events
 #[derive(Debug, Args)]
+#[command(mut_arg("label_offset", |offset| offset.help("What to add to the labels' times, such as 23s or -1h")))]
 #[command(after_help = "Examples:\n  \
     sizeleak labels labels.csv\n  \
     sizeleak labels history.json -o map.toml\n  \
