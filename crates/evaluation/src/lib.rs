@@ -9,9 +9,8 @@
 //! use sizeleak_evaluation::statistics::{Confidence, share::wilson};
 //!
 //! // 305 of 307 commands have the truth among their candidates.
-//! let interval = wilson(305, 307, "0.95".parse::<Confidence>()?);
+//! let interval = wilson(305, 307, Confidence::USUAL);
 //! assert!(interval.low > 0.976 && interval.high < 0.999);
-//! # Ok::<(), sizeleak_evaluation::statistics::ConfidenceError>(())
 //! ```
 
 mod calibration;
