@@ -70,6 +70,15 @@ def test_a_model_is_the_file_that_the_program_writes(tmp_path: Path) -> None:
     assert found == sizeleak.identify(TEST, model=file, gateway=GATEWAY).read_all()
 
 
+def test_a_pipeline_is_a_file_or_has_options_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.toml"
+    stages = ["capture", "flow-filter", "record-sizer", "command-segmenter"]
+    file.write_text("".join(f'[[stage]]\nrun = "{stage}"\n' for stage in stages))
+    sizes = sizeleak.learn(LEARN, LABELS, gateway=GATEWAY).sizes
+    for pipeline in [file, sizeleak.Pipeline(file), sizeleak.Pipeline(file).set("command-segmenter", algorithm="gap")]:
+        assert sizeleak.learn(LEARN, LABELS, gateway=GATEWAY, pipeline=pipeline).sizes == sizes
+
+
 def test_a_model_is_read_from_its_path() -> None:
     assert sizeleak.Model(HOME / "model.toml") == sizeleak.Model(str(HOME / "model.toml"))
     assert sizeleak.Model((HOME / "model.toml").read_text()) == sizeleak.Model.read(HOME / "model.toml")

@@ -66,13 +66,17 @@ class Call:
                 self.arguments += [f"{flag}={entry}" for entry in listed(value)]
 
     def add_pipeline(self, pipeline: Pipeline | Path | None) -> None:
-        """Adds a pipeline by its file and options."""
+        """Adds a pipeline by its file, named like captures, and its options."""
+        file: Path | str | None
         if isinstance(pipeline, Pipeline) and not pipeline._replaced:
-            self.add(pipeline=pipeline._file, set=pipeline._options)
+            file = pipeline._file
+            self.add(set=pipeline._options)
         elif isinstance(pipeline, Pipeline):
-            self.add(pipeline=self.pipeline_file(pipeline))
+            file = self.pipeline_file(pipeline)
         else:
-            self.add(pipeline=pipeline)
+            file = pipeline
+        if file is not None:
+            self.arguments.append(os.fspath(file))
 
     def pipeline_file(self, pipeline: Pipeline) -> str:
         """The file of a pipeline whose stages in Python are served by this process."""
