@@ -56,7 +56,9 @@ pub(super) fn section(model: ModelSet, number: Option<usize>) -> Result<Model> {
     }
     let number = number.unwrap_or(1);
     let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
-    section.ok_or_else(|| usage!("the model has no section {number}, only {count}"))
+    section.ok_or_else(|| {
+        usage!("the model has no section {number}, only {count}: name one with `--section`, from 1 to {count}")
+    })
 }
 
 pub(super) fn actions(model: &Model) -> Vec<&str> {
