@@ -24,6 +24,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::padded_sizes::{PaddedSizes, PaddingTest};
+use crate::statistics::ln_sum;
 
 /// The greatest probability that the test ever rejects a flow that fits.
 pub const FALSE_ALARMS: f64 = 0.001;
@@ -166,9 +167,7 @@ impl FitJudgement {
     /// The natural logarithm of the evidence that the model does not fit.
     pub fn ln_evidence(&self) -> f64 {
         let all = [self.of_sizes.ln(), self.of_replies.ln(), self.ln_padded];
-        let greatest = all.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = all.iter().map(|ln| (ln - greatest).exp()).sum();
-        greatest + (sum / all.len() as f64).ln()
+        ln_sum(&all) - (all.len() as f64).ln()
     }
 
     /// What the probabilities of candidates are multiplied by: exactly 1 as long as the evidence E does not speak

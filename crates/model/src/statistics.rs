@@ -1,5 +1,5 @@
-//! The statistics that learning and answering share: middle values, and how far sizes and bytes deviate from what is
-//! expected.
+//! The statistics that learning and answering share: middle values, sums by logarithms, and how far sizes and bytes deviate
+//! from what is expected.
 
 use std::cmp::Ordering;
 
@@ -18,9 +18,32 @@ pub fn two_sided(deviation: f64, mean: f64) -> f64 {
     (1.0 - ratio) / (1.0 + ratio) * ratio.powf(deviation)
 }
 
+/// By how much (in nats) a term of a sum is below rounding beside the greatest.
+const NEGLIGIBLE: f64 = 40.0;
+
+/// The natural logarithm of the sum of terms with these logarithms, which may be beyond what a number can hold; −∞ without
+/// terms.
+pub fn ln_sum(ln_terms: &[f64]) -> f64 {
+    let greatest = ln_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if !greatest.is_finite() {
+        return greatest;
+    }
+    let matters = ln_terms.iter().filter(|term| **term > greatest - NEGLIGIBLE);
+    greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_of_terms_beyond_numbers_are_known_by_their_logarithms() {
+        assert!((ln_sum(&[-900.0, -900.0 + 3_f64.ln()]) - (4_f64.ln() - 900.0)).abs() < 1e-12);
+        assert!((ln_sum(&[2_f64.ln(), f64::NEG_INFINITY, 5_f64.ln()]) - 7_f64.ln()).abs() < 1e-12);
+        for nothing in [&[f64::NEG_INFINITY; 2][..], &[]] {
+            assert!(ln_sum(nothing).is_infinite() && ln_sum(nothing) < 0.0);
+        }
+    }
 
     #[test]
     fn the_two_sided_distribution_has_the_given_mean_deviation() {

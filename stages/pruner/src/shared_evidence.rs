@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Command, Identification, SingleReply};
+use sizeleak_model::statistics::ln_sum;
 
 use crate::posterior::Posterior;
 use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
@@ -45,6 +46,12 @@ impl<'a> SharedEvidence<'a> {
         (!shares.is_empty()).then(|| Self { shares, known: RefCell::default() })
     }
 
+    /// Over all shares.
+    fn ln_sum(&self, ln_likelihood: impl Fn(&ReplyEvidence<'a>) -> f64) -> f64 {
+        let ln_terms: Vec<f64> = self.shares.iter().map(|(ln_weight, one)| ln_weight + ln_likelihood(one)).collect();
+        ln_sum(&ln_terms)
+    }
+
     /// The numbers of actions that all but 1 − `keep` of commands with any of these replies have.
     pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
         let bounds = || self.shares.iter().map(|(_, evidence)| evidence.learned_bounds(keep));
@@ -56,32 +63,19 @@ impl<'a> SharedEvidence<'a> {
 impl ActionEvidence for SharedEvidence<'_> {
     fn ln_likelihood(&self, actions: &Actions) -> f64 {
         let Some(counts) = self.shares.first().and_then(|(_, one)| one.class_counts(actions)) else {
-            return ln_sum(self.shares.iter().map(|(ln_weight, one)| ln_weight + one.ln_likelihood(actions)));
+            return self.ln_sum(|one| one.ln_likelihood(actions));
         };
         let mut known = self.known.borrow_mut();
         if let Some(ln_likelihood) = known.get(&counts) {
             return *ln_likelihood;
         }
-        let of_share = |(ln_weight, one): &(f64, ReplyEvidence<'_>)| {
-            ln_weight + one.ln_likelihood_of_classes(&counts).unwrap_or(f64::NEG_INFINITY)
-        };
-        let ln_likelihood = ln_sum(self.shares.iter().map(of_share));
+        let ln_likelihood = self.ln_sum(|one| one.ln_likelihood_of_classes(&counts).unwrap_or(f64::NEG_INFINITY));
         known.insert(counts, ln_likelihood);
         ln_likelihood
     }
 
     fn ln_greatest(&self) -> f64 {
-        ln_sum(self.shares.iter().map(|(ln_weight, one)| ln_weight + one.ln_greatest()))
-    }
-}
-
-/// The logarithm of a sum of terms with these logarithms.
-fn ln_sum(ln_terms: impl Iterator<Item = f64> + Clone) -> f64 {
-    let greatest = ln_terms.clone().fold(f64::NEG_INFINITY, f64::max);
-    if greatest.is_finite() {
-        greatest + ln_terms.map(|term| (term - greatest).exp()).sum::<f64>().ln()
-    } else {
-        greatest
+        self.ln_sum(ActionEvidence::ln_greatest)
     }
 }
 
@@ -140,12 +134,12 @@ impl<'a> ProbableActions<'a> {
 
     /// The probability of replies before they are used. What is not listed has the greatest likelihood.
     fn expected_likelihood(&self, evidence: &ReplyEvidence<'_>) -> f64 {
+        let likelihood = |ln: f64| ln.exp().max(f64::MIN_POSITIVE);
         let of_classes = |(counts, probability): (&Vec<u32>, &f64)| {
-            probability * evidence.ln_likelihood_of_classes(counts).map_or(0.0, f64::exp).max(f64::MIN_POSITIVE)
+            probability * evidence.ln_likelihood_of_classes(counts).map_or(0.0, likelihood)
         };
-        let of_other = |(actions, probability): &(&Actions, f64)| {
-            probability * evidence.ln_likelihood(actions).exp().max(f64::MIN_POSITIVE)
-        };
+        let of_other =
+            |(actions, probability): &(&Actions, f64)| probability * likelihood(evidence.ln_likelihood(actions));
         let unlisted = if self.unlisted > 0.0 { self.unlisted * evidence.ln_greatest().exp() } else { 0.0 };
         self.by_classes.iter().map(of_classes).sum::<f64>() + self.others.iter().map(of_other).sum::<f64>() + unlisted
     }

@@ -9,12 +9,10 @@ use foldhash::fast::RandomState;
 use super::classes::{MIN_SHARE, ReplyClass, SingleReplies};
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 use super::ways::{ClassShares, TypeShare, Ways};
+use crate::statistics::ln_sum;
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
 const FAR_LESS_LIKELY: f64 = 30.0;
-
-/// By how much (in nats) a term of a sum is below rounding beside the greatest.
-const NEGLIGIBLE: f64 = 40.0;
 
 /// Shares that sum to 1 may differ from it by as much.
 const ROUNDING: f64 = 1e-9;
@@ -161,13 +159,7 @@ impl SeenReplies {
                 *term += of_patterns[*pattern];
             }
         }
-        let greatest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if greatest == f64::NEG_INFINITY {
-            return greatest;
-        }
-        // The others are less than rounding.
-        let matters = terms.iter().filter(|term| **term > greatest - NEGLIGIBLE);
-        greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
+        ln_sum(&terms)
     }
 
     /// At least ln P(replies | actions) for any actions.
@@ -176,11 +168,7 @@ impl SeenReplies {
             one.ln_weight + self.components.iter().map(|own| own.ln_greatest(own.pattern_of(at))).sum::<f64>()
         };
         let ln_terms: Vec<f64> = self.interpretations.iter().enumerate().map(ln_term).collect();
-        let greatest = ln_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if greatest == f64::NEG_INFINITY {
-            return greatest;
-        }
-        (greatest + ln_terms.iter().map(|term| (term - greatest).exp()).sum::<f64>().ln()).min(0.0)
+        ln_sum(&ln_terms).min(0.0)
     }
 
     /// The numbers of replies of each class that an interpretation shows.
