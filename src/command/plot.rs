@@ -24,7 +24,6 @@ use sizeleak_platform::telemetry::Latency;
 
 use super::answers_input::Answers;
 use super::audited_model::section;
-
 use super::failure::with_code;
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};

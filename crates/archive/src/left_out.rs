@@ -46,7 +46,9 @@ impl<'a> Captures<'a> {
 impl MissingCaptures {
     /// Checks that nothing would be dropped from the results of a point that are there. `now` are all its files as they
     /// are now.
-    /// Errors: What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
+    ///
+    /// # Errors
+    /// What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
     pub(crate) fn check(self, known: &PointDescription, now: &[DescribedFile]) -> Result<(), Unprocessed> {
         let there = Captures::of(now.iter().filter(|now| now.file.is_capture()));
         let outside = Captures::of(now.iter().filter(|now| now.file.verdict == FileVerdict::Outside));

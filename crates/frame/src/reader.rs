@@ -89,7 +89,9 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// The next frame; waits for it. `None` at the end of a whole stream.
-    /// Errors: [`ReadError`], once; afterwards the stream has ended.
+    ///
+    /// # Errors
+    /// [`ReadError`], once; afterwards the stream has ended.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, ReadError> {
         loop {
             if let Some(frame) = self.buffered_frame()? {

@@ -42,7 +42,9 @@ impl<W: Write> FrameWriter<W> {
     }
 
     /// Adds a frame; it reaches the output when the buffer is full or at the next [`FrameWriter::flush`].
-    /// Errors: [`WriteError`]; the stream still ends after a whole frame.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the stream still ends after a whole frame.
     #[inline]
     pub fn write(&mut self, frame: &Frame) -> Result<(), WriteError> {
         let start = self.buffer.len();
@@ -63,7 +65,9 @@ impl<W: Write> FrameWriter<W> {
     }
 
     /// Adds frames in order.
-    /// Errors: [`WriteError`]; the frames before are written, and the stream still ends after a whole frame.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the frames before are written, and the stream still ends after a whole frame.
     pub fn write_all(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
         frames.iter().try_for_each(|frame| self.write(frame))
     }
@@ -93,7 +97,9 @@ impl<W: Write> FrameWriter<W> {
 /// Takes the frames of a stream, `hello` and `summary` included.
 pub trait FrameSink: Send {
     /// Takes a batch of frames and leaves the vector empty.
-    /// Errors: I/O errors of the output. [`io::ErrorKind::BrokenPipe`] ends a run quietly, any other error fails it.
+    ///
+    /// # Errors
+    /// I/O errors of the output. [`io::ErrorKind::BrokenPipe`] ends a run quietly, any other error fails it.
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()>;
 
     /// Flushes buffered output: the input has paused.

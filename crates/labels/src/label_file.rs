@@ -102,7 +102,10 @@ impl LabelFile {
             let fault =
                 |fault: &str| LabelFileError { file: capture.path.display().to_string(), fault: fault.to_owned() };
             let (action, times) = action.ok_or_else(|| {
-                fault("neither its name nor that of its folder is an action: name it, or say where it is with `--labels-from-names=REGEX`")
+                fault(
+                    "neither its name nor that of its folder is an action: name it, or say where it is with \
+                     `--labels-from-names=REGEX`",
+                )
             })?;
             let at = labels.actions.iter().position(|known| *known == action).unwrap_or_else(|| {
                 labels.actions.push(action);

@@ -62,7 +62,9 @@ impl CaptureReader {
     }
 
     /// The next packet; `None` at the end.
-    /// Errors: [`Damage`]; only behind [`Damage::Skipped`] packets follow.
+    ///
+    /// # Errors
+    /// [`Damage`]; only behind [`Damage::Skipped`] packets follow.
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, Damage> {
         // Reset below if a packet is found.
         if std::mem::replace(&mut self.is_over, true) {

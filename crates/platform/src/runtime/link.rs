@@ -15,7 +15,9 @@ use crate::runtime::Interrupt;
 pub trait Input {
     /// Appends the available frames to `parcel`, and waits for the first if none is available. Calls `before_wait`
     /// before it waits.
-    /// Errors: [`InputError`], after all whole frames have been returned.
+    ///
+    /// # Errors
+    /// [`InputError`], after all whole frames have been returned.
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError>;
 }
 

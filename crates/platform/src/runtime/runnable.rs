@@ -17,7 +17,9 @@ pub trait Runnable: Send {
     }
 
     /// Makes it continue from the state that an earlier run left.
-    /// Errors: [`StateError`] if it cannot; it must not run then.
+    ///
+    /// # Errors
+    /// [`StateError`] if it cannot; it must not run then.
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let _ = state;
         Err(StateError::Unsupported)

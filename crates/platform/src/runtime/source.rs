@@ -16,7 +16,9 @@ pub trait Source: Send {
     const NAME: &'static str;
 
     /// Emits everything it has. Ends early, without an error, when `interrupt` is set.
-    /// Errors: [`StageError`], after all complete frames have been emitted.
+    ///
+    /// # Errors
+    /// [`StageError`], after all complete frames have been emitted.
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
 
     /// What it has read by then, for its row of `summary`.

@@ -38,7 +38,9 @@ pub trait Stage: Send {
     }
 
     /// Continues from a state that a stage with the same options has saved. It may be of any bytes.
-    /// Errors: [`StateError`] if no stage with these options can be in that state; it must not run then.
+    ///
+    /// # Errors
+    /// [`StateError`] if no stage with these options can be in that state; it must not run then.
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let _ = state;
         Err(StateError::Unsupported)

@@ -208,7 +208,9 @@ impl PendingFile {
     }
 
     /// Gives the file its final name, in place of an earlier file.
-    /// Errors: I/O errors of the system. Unless only the last step failed, the earlier file is as it was.
+    ///
+    /// # Errors
+    /// I/O errors of the system. Unless only the last step failed, the earlier file is as it was.
     pub fn keep(self) -> io::Result<()> {
         let target = self.target.clone();
         self.keep_as(&target)

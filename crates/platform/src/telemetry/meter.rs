@@ -87,15 +87,33 @@ impl Meter {
 }
 
 /// The bounds of [`TimeHistogram`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
-pub const BOUNDS_NS: [u64; 25] = {
-    let (mut bounds, mut at, mut power) = ([100; 25], 0, 1);
-    while at < bounds.len() {
-        bounds[at] = [100, 250, 500][at % 3] * power;
-        at += 1;
-        power *= if at % 3 == 0 { 10 } else { 1 };
-    }
-    bounds
-};
+pub const BOUNDS_NS: [u64; 25] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
 
 /// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::telemetry::Latency),
 /// but readable while it is written.
