@@ -1,5 +1,6 @@
 //! The stage: commands with values of ε in, commands with candidates out.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use sizeleak_flow_models::{SectionStage, Subject};
@@ -46,8 +47,8 @@ pub struct Decomposer {
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None without
     /// a prior.
     by_prior: Vec<WayWeights>,
-    /// Where the prior has no weights, once they are needed.
-    flat: Option<WayWeights>,
+    /// Where the prior has no weights, once they are needed; none without room for a table.
+    flat: OnceCell<Option<WayWeights>>,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
     longer_actions: LongerActions<Self>,
@@ -152,7 +153,7 @@ impl Decomposer {
             ranges,
             kinds,
             by_prior,
-            flat: None,
+            flat: OnceCell::new(),
             recurring,
             longer_actions,
             with_replies,
@@ -428,11 +429,14 @@ impl Decomposer {
             |table: &mut WayWeights| table.prepare(largest).then(|| HeaviestWays::find(table, &weighted, count, limit));
         let by_prior = self.by_prior.iter_mut().find_map(&mut find).filter(|ways| ways.ln_total().is_finite());
         let ln_total = by_prior.as_ref().map(HeaviestWays::ln_total);
-        if by_prior.is_none() && self.flat.is_none() {
-            self.flat = self.model.limits().ok().and_then(|limits| WayWeights::flat(&self.model.actions, &limits));
-        }
-        let Some(ways) = by_prior.or_else(|| self.flat.as_mut().and_then(find)) else {
-            let reach = self.by_prior.iter().chain(&self.flat).map(WayWeights::reach).max().unwrap_or(0);
+        let flat = || self.model.limits().ok().and_then(|limits| WayWeights::flat(&self.model.actions, &limits));
+        let by_any = by_prior.or_else(|| {
+            self.flat.get_or_init(flat);
+            self.flat.get_mut()?.as_mut().and_then(find)
+        });
+        let Some(ways) = by_any else {
+            let flat = self.flat.get().into_iter().flatten();
+            let reach = self.by_prior.iter().chain(flat).map(WayWeights::reach).max().unwrap_or(0);
             return Err(SumTooLarge { sum: most, reach });
         };
         let mut list = CandidateList::new(&self.names, self.limit);
