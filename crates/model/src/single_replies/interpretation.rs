@@ -113,17 +113,25 @@ pub(super) fn interpretations<R: AsRef<RecordReadings>>(
 ///
 /// Of so many records that are read one by one, the shares of all ways to read one add up. That classes send just these
 /// replies, in any order, has a probability of at most 1; so a rare size brings in no more than the mean number of its
-/// replies, and the orders are those of equal records. Each further reply in a record can be in as many orders as there
-/// are replies.
+/// replies, and the orders are those of records that the same replies may be in: where ranges overlap, one reply suits
+/// several. Each further reply in a record can be in as many orders as there are replies.
 pub(super) fn ln_bound<R: AsRef<RecordReadings>>(records: &[[i64; 2]], readings: &[R]) -> f64 {
     let most_replies = (MAX_MERGED * records.len()) as f64;
-    let of_equal = |(equal, readings): (&[[i64; 2]], &R)| {
+    let ln_read = |(equal, readings): (&[[i64; 2]], &R)| {
         let RecordReadings { share, foreign, merged: [two, three], .. } = readings.as_ref();
         let read = (most_replies * share).min(1.0) + foreign + most_replies * (two + most_replies * three);
-        ln_factorial(equal.len() as u32) + equal.len() as f64 * read.ln()
+        equal.len() as f64 * read.ln()
     };
-    let all: f64 = records.chunk_by(|a, b| a == b).zip(readings).map(of_equal).sum();
-    all - ln_factorial(records.len() as u32)
+    let ln_read: f64 = records.chunk_by(|a, b| a == b).zip(readings).map(ln_read).sum();
+    let mut greatest = i64::MIN;
+    let ln_orders: f64 = records
+        .chunk_by(|before, next| {
+            greatest = greatest.max(before[1]);
+            next[0] <= greatest
+        })
+        .map(|overlapping| ln_factorial(overlapping.len() as u32))
+        .sum();
+    ln_orders + ln_read - ln_factorial(records.len() as u32)
 }
 
 impl RecordReadings {

@@ -146,6 +146,25 @@ fn likelihoods(seen: &SeenReplies, counts: &[u32], is_open: &[bool]) -> Vec<f64>
     seen.components().iter().flat_map(of_component).collect()
 }
 
+#[test]
+fn a_reply_that_suits_several_ranges_is_not_bounded_by_one() {
+    let reader = ReplyReader::new(classes_in_common(0.0, 0.0));
+    let overlapping: [&[[i64; 2]]; 4] = [
+        &[[90, 105], [90, 105], [94, 109]],
+        &[[90, 98], [92, 98], [94, 96]],
+        &[[80, 95], [94, 110], [95, 120]],
+        &[[94, 94], [94, 96], [95, 95]],
+    ];
+    for records in overlapping {
+        let (seen, bound) = (reader.read(records), reader.ln_bound(records));
+        for counts in [[0, 2, 1], [0, 1, 2], [0, 3, 0], [1, 1, 1]] {
+            assert!(seen.ln_likelihood(&counts) <= bound, "{records:?} {counts:?}: {bound}");
+        }
+    }
+    let apart = reader.ln_bound(&[[90, 90], [94, 94], [96, 96]]);
+    assert!((apart + 6_f64.ln()).abs() < 0.2, "sizes that do not overlap come in one order of six: {apart}");
+}
+
 proptest! {
     #[test]
     fn likelihood_is_that_of_every_way(
@@ -168,9 +187,13 @@ proptest! {
         missing in prop::sample::select(vec![0.0, 0.02, 0.4]),
         unseen in prop::sample::select(vec![0.0, 0.01]),
         records in prop::collection::vec(prop::sample::select(vec![90, 94, 95, 96, 160, 185]), 0..6),
-        width in prop::sample::select(vec![0, 0, 15]),
+        widths in prop_oneof![
+            Just(vec![0; 6]),
+            Just(vec![15; 6]),
+            prop::collection::vec(prop::sample::select(vec![0, 1, 5, 15, 90]), 6),
+        ],
     ) {
-        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size, size + width]).collect();
+        let ranges: Vec<[i64; 2]> = records.iter().zip(widths).map(|(size, width)| [*size, size + width]).collect();
         let reader = ReplyReader::new(classes_in_common(missing, unseen));
         let seen = reader.read(&ranges);
         let counts: Vec<u32> = least.iter().zip(&more).zip(&is_open)
