@@ -10,7 +10,7 @@ const MAX_FLOWS: usize = 100_000;
 /// Longer names of cipher suites are cut.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Each flow's cipher suite, and whether an assumption about its session was reported.
+/// Each flow's cipher suite, and what was reported of its session.
 #[derive(Debug, Default)]
 pub(crate) struct CipherSuites {
     flows: BTreeMap<u64, FlowSuite>,
@@ -21,13 +21,15 @@ pub(crate) struct CipherSuites {
 }
 
 #[derive(Debug, Default)]
-struct FlowSuite {
-    name: Option<Box<str>>,
-    is_reported: bool,
+pub(crate) struct FlowSuite {
+    /// Of a session whose handshake was seen.
+    pub(crate) name: Option<Box<str>>,
+    /// Whether an assumption about the session was reported.
+    pub(crate) is_reported: bool,
     /// Whether it was reported that the model cannot be asked of the session.
-    is_refused: bool,
+    pub(crate) is_refused: bool,
     /// Of a session whose handshake was not captured.
-    evidence: LengthEvidence,
+    pub(crate) evidence: LengthEvidence,
 }
 
 impl CipherSuites {
@@ -45,31 +47,8 @@ impl CipherSuites {
         self.flows.get(&flow)?.name.as_deref()
     }
 
-    /// Whether an assumption about a flow's session was reported.
-    pub(crate) fn is_reported(&self, flow: u64) -> bool {
-        self.flows.get(&flow).is_some_and(|suite| suite.is_reported)
-    }
-
-    pub(crate) fn set_reported(&mut self, flow: u64) {
-        self.entry(flow).is_reported = true;
-    }
-
-    /// Notes that the model cannot be asked of a flow's session; returns whether that is to be reported.
-    pub(crate) fn refuse(&mut self, flow: u64) -> bool {
-        !std::mem::replace(&mut self.entry(flow).is_refused, true)
-    }
-
-    /// Whether it was found that the model cannot be asked of a flow's session.
-    pub(crate) fn is_refused(&self, flow: u64) -> bool {
-        self.flows.get(&flow).is_some_and(|suite| suite.is_refused)
-    }
-
-    /// What the lengths of a flow's records say about its suite.
-    pub(crate) fn evidence(&mut self, flow: u64) -> &mut LengthEvidence {
-        &mut self.entry(flow).evidence
-    }
-
-    fn entry(&mut self, flow: u64) -> &mut FlowSuite {
+    /// What is known of a flow, from now on if it is a new one.
+    pub(crate) fn entry(&mut self, flow: u64) -> &mut FlowSuite {
         if !self.flows.contains_key(&flow) {
             if self.flows.len() >= MAX_FLOWS
                 && let Some(oldest) = self.order.pop_front()
@@ -90,14 +69,14 @@ mod tests {
     #[test]
     fn a_session_with_another_suite_is_reported_again() {
         let mut suites = CipherSuites::default();
-        suites.set_reported(1);
-        assert!(suites.is_reported(1) && !suites.is_reported(2));
+        suites.entry(1).is_reported = true;
+        assert!(suites.entry(1).is_reported && !suites.entry(2).is_reported);
         suites.update(1, Some("X"));
         assert_eq!((suites.of_flow(1), suites.of_flow(2)), (Some("X"), None));
-        assert!(!suites.is_reported(1));
-        suites.set_reported(1);
+        assert!(!suites.entry(1).is_reported);
+        suites.entry(1).is_reported = true;
         suites.update(1, Some("X"));
-        assert!(suites.is_reported(1), "a reconnect with the same suite");
+        assert!(suites.entry(1).is_reported, "a reconnect with the same suite");
     }
 
     #[test]

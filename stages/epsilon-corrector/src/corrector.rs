@@ -8,7 +8,7 @@ use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
 use crate::cipher_suites::CipherSuites;
 use crate::estimates::EpsilonEstimates;
-use crate::flow_shifts::{FlowShifts, FollowedCommand};
+use crate::flow_shifts::FlowShifts;
 use crate::suite_evidence::SuiteLengths;
 use crate::unseen_sizes::UnseenSizes;
 
@@ -83,10 +83,10 @@ impl EpsilonCorrector {
             return Ok(());
         }
         self.assumed += 1;
-        if self.cipher_suites.is_reported(command.flow) {
+        if std::mem::replace(&mut self.cipher_suites.entry(command.flow).is_reported, true) {
             return Ok(());
         }
-        let detail = match (own, model) {
+        let detail = match (self.cipher_suites.of_flow(command.flow), model) {
             (Some(own), Some(model)) => format!(
                 "what its cipher suite {own} adds to a record is not known: taken to add what {model} does, which the \
                  model was learned on"
@@ -99,18 +99,18 @@ impl EpsilonCorrector {
                 model.unwrap_or_default()
             ),
         };
-        self.cipher_suites.set_reported(command.flow);
-        Ok(out.emit(assumed(command, None, detail).into())?)
+        Ok(out.emit(notice(command, what::ASSUMED, detail).into())?)
     }
 
     /// Why a session whose handshake was not captured cannot use the model's cipher suite, if that is certain by now.
     fn other_suite(&mut self, command: &Command) -> Option<String> {
         let suite_lengths = self.suite_lengths.filter(|_| command.plaintext.is_none())?;
-        if self.cipher_suites.of_flow(command.flow).is_some() {
+        let suite = self.cipher_suites.entry(command.flow);
+        if suite.name.is_some() {
             return None;
         }
-        let found = self.cipher_suites.evidence(command.flow).contradiction(command, suite_lengths);
-        if found.is_none() && !self.cipher_suites.is_refused(command.flow) {
+        let found = suite.evidence.contradiction(command, suite_lengths);
+        if found.is_none() && !suite.is_refused {
             return None;
         }
         let why = found.unwrap_or_default();
@@ -123,9 +123,8 @@ impl EpsilonCorrector {
     /// Passes on a command that the model cannot be asked of, without values of ε. Reports it once for each session.
     fn refuse(&mut self, command: Box<Command>, why: String, out: &mut dyn Emit) -> Result<(), StageError> {
         self.refused += 1;
-        if self.cipher_suites.refuse(command.flow) {
-            let notice = Notice { what: what::UNCOVERED.into(), ..assumed(&command, None, why) };
-            out.emit(notice.into())?;
+        if !std::mem::replace(&mut self.cipher_suites.entry(command.flow).is_refused, true) {
+            out.emit(notice(&command, what::UNCOVERED, why).into())?;
         }
         Ok(out.emit(without_epsilons(*command))?)
     }
@@ -180,22 +179,18 @@ impl Stage for EpsilonCorrector {
             return self.refuse(command, why, out);
         }
         self.report_assumption(&command, out)?;
-        if let Some(unseen) = self.unseen_sizes.check(self.model.neighbours.tuples(), sizes) {
-            out.emit(assumed(&command, Some(unseen.distance), unseen.detail).into())?;
+        if let Some((distance, detail)) = self.unseen_sizes.check(self.model.neighbours.tuples(), sizes) {
+            out.emit(Notice { bytes: Some(distance), ..notice(&command, what::ASSUMED, detail) }.into())?;
         }
         let epsilons = self.estimates.over(sizes);
         let Some(shifts) = &mut self.shifts else {
             return Ok(out.emit(Correction::unshifted(*command, epsilons).into())?);
         };
-        let FollowedCommand { epsilons, shifts, habits, recurring, news, other_habits } =
-            shifts.follow(&self.model, &command, sizes, epsilons);
-        if let Some(detail) = news {
-            out.emit(Notice { what: what::SHIFTED.into(), ..assumed(&command, None, detail) }.into())?;
+        let (correction, news) = shifts.follow(&self.model, *command, sizes, epsilons);
+        for (what, detail) in news {
+            out.emit(notice(&correction.command, what, detail).into())?;
         }
-        if let Some(detail) = other_habits {
-            out.emit(Notice { what: what::HABITS.into(), ..assumed(&command, None, detail) }.into())?;
-        }
-        Ok(out.emit(Correction { command: *command, epsilons, shifts, habits, recurring }.into())?)
+        Ok(out.emit(correction.into())?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
@@ -215,9 +210,9 @@ impl Stage for EpsilonCorrector {
     }
 }
 
-fn assumed(command: &Command, bytes: Option<u64>, detail: String) -> Notice {
-    let notice = Notice::new(EpsilonCorrector::NAME, what::ASSUMED, detail);
-    Notice { time_ns: Some(command.time_ns), flow: Some(command.flow), bytes, ..notice }
+fn notice(command: &Command, what: &'static str, detail: String) -> Notice {
+    let notice = Notice::new(EpsilonCorrector::NAME, what, detail);
+    Notice { time_ns: Some(command.time_ns), flow: Some(command.flow), ..notice }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use sizeleak_frame::{Command, HabitFactors, RecurringClass, SharedList, Shift, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, HabitFactors, RecurringClass, SharedList, Shift, WeightedEpsilon, what};
 use sizeleak_inference::{Belief, HabitBelief, StateBelief};
 use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
@@ -54,23 +54,6 @@ struct FlowShift {
     has_reported_habits: bool,
 }
 
-/// What the shifts of a flow make of a command.
-#[derive(Debug)]
-pub(crate) struct FollowedCommand {
-    /// The values of ε, with the shift in them.
-    pub(crate) epsilons: SharedList<WeightedEpsilon>,
-    /// The shifts that are in them, most probable first; none where there is none.
-    pub(crate) shifts: SharedList<Shift>,
-    /// Factors of habits other than the learned ones; none while those may hold.
-    pub(crate) habits: SharedList<HabitFactors>,
-    /// Commands that came before and may have come again.
-    pub(crate) recurring: SharedList<RecurringClass>,
-    /// The detail of a notice on a change, as soon as it is certain.
-    pub(crate) news: Option<String>,
-    /// That of a notice on other habits.
-    pub(crate) other_habits: Option<String>,
-}
-
 /// A state that a command may have, with its share among those that are weighed.
 #[derive(Debug, Clone, Copy)]
 struct WeighedState {
@@ -85,22 +68,22 @@ impl FlowShifts {
     /// `None` for a model that cannot tell shifts apart.
     pub(crate) fn new(model: &Model) -> Option<Self> {
         let evidence = ShiftEvidence::new(model)?;
-        let flows = TwoGenerationCache::new((MAX_STATES / evidence.states().list().len()).max(2));
+        let flows = TwoGenerationCache::new((MAX_STATES / evidence.states.len()).max(2));
         Some(Self { evidence, flows, recent: VecDeque::new(), shifted: 0 })
     }
 
-    /// Learns from the next command of a flow, whose sizes have these values of ε where nothing is shifted.
+    /// Learns from the next command of a flow, whose sizes have these values of ε where nothing is shifted. Returns it with
+    /// what the flow's shifts and habits make of it, and notices: what each is about, with its detail.
     pub(crate) fn follow(
         &mut self,
         model: &Model,
-        command: &Command,
+        command: Command,
         sizes: [i64; 2],
         epsilons: SharedList<WeightedEpsilon>,
-    ) -> FollowedCommand {
+    ) -> (Correction, Vec<(&'static str, String)>) {
         self.forget_others(command.flow);
-        let possible = self.evidence.possible(model, command, sizes, &epsilons);
-        let states = self.evidence.states().list();
-        let (hypotheses, inference) = self.evidence.hypotheses();
+        let possible = self.evidence.possible(model, &command, sizes, &epsilons);
+        let ShiftEvidence { states, hypotheses, inference, .. } = &self.evidence;
         let flow = self.flows.get_or_default(command.flow);
         hypotheses.predict(&mut flow.belief, command.time_ns, inference);
         // As they were before the command, which the stages to come weigh themselves.
@@ -121,22 +104,23 @@ impl FlowShifts {
             Some(WeighedState { state: ShiftState { action: Some(_), .. }, .. }) => ToldHabits::default(),
             first => first.and_then(|first| told.get(&first.at)).or(told.get(&of_best)).cloned().unwrap_or_default(),
         };
-        let is_first = told.are_others && !std::mem::replace(&mut flow.has_reported_habits, true);
-        let other_habits = is_first.then(|| OTHER_HABITS.into());
+        let mut news = Vec::new();
+        news.extend(change(model, states, after, &mut flow.reported).map(|detail| (what::SHIFTED, detail)));
+        if told.are_others && !std::mem::replace(&mut flow.has_reported_habits, true) {
+            news.push((what::HABITS, OTHER_HABITS.into()));
+        }
         let fit = 1.0 - after.iter().map(|state| state.strange).sum::<f64>();
-        let news = news(model, states, after, &mut flow.reported);
         let ToldHabits { habits, recurring, .. } = told;
-        let followed =
-            FollowedCommand { epsilons, shifts: SharedList::default(), habits, recurring, news, other_habits };
+        let mut followed = Correction { habits, recurring, ..Correction::unshifted(command, epsilons) };
         if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0, .. }, .. }] = &weighed[..]
             && fit > 1.0 - MIN_PROBABILITY
         {
-            return followed;
+            return (followed, news);
         }
-        let shifts: SharedList<Shift> =
-            weighed.iter().map(|one| shift(model, one.state, one.share * fit, one.since_ns)).collect();
-        self.shifted += u64::from(shifts.first().is_some_and(|first| !first.is_none()));
-        FollowedCommand { epsilons: mixture(&followed.epsilons, &weighed), shifts, ..followed }
+        followed.shifts = weighed.iter().map(|one| shift(model, one.state, one.share * fit, one.since_ns)).collect();
+        self.shifted += u64::from(followed.shifts.first().is_some_and(|first| !first.is_none()));
+        followed.epsilons = mixture(&followed.epsilons, &weighed);
+        (followed, news)
     }
 
     /// Lets the flow that has been followed longest forget what can be computed again, where a new one comes.
@@ -246,32 +230,26 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
     mixed.into()
 }
 
-/// The detail of a notice, if a state is certain and was not reported.
-fn news(model: &Model, states: &[ShiftState], after: &[StateBelief], reported: &mut usize) -> Option<String> {
+/// The detail of a notice, if a state is certain and was not reported: what changed, and what to do.
+fn change(model: &Model, states: &[ShiftState], after: &[StateBelief], reported: &mut usize) -> Option<String> {
     let (at, most) = after.iter().enumerate().max_by(|a, b| a.1.probability.total_cmp(&b.1.probability))?;
     if most.probability < CERTAIN || at == *reported {
         return None;
     }
-    let news = describe(model, &shift(model, states[at], most.probability, most.since_ns))?;
+    let since = utc(most.since_ns?);
     *reported = at;
-    Some(news)
-}
-
-/// What changed, and what to do.
-fn describe(model: &Model, changed: &Shift) -> Option<String> {
-    let since = format!("since {}", utc(changed.since_ns?));
+    let changed = shift(model, states[at], most.probability, most.since_ns);
     let learned = "those that the model was learned from";
     if changed.is_none() {
-        return Some(format!("{since} commands and replies are again as long as {learned}"));
+        return Some(format!("since {since} commands and replies are again as long as {learned}"));
     }
-    let of_action = |name| model.actions.iter().find(|action| action.name == name);
-    let against = match changed.action.as_deref().and_then(of_action) {
+    let against = match states[at].action.and_then(|action| model.actions.get(action as usize)) {
         Some(Action { size, .. }) => format!(", {} in place of {size},", size + changed.bytes),
         None => format!(" than {learned}:"),
     };
     Some(format!(
-        "{since} {changed}{against} the service or the gateway changed its messages; answers follow, and `sizeleak \
-         adapt` writes a model of it"
+        "since {since} {changed}{against} the service or the gateway changed its messages; answers follow, and \
+         `sizeleak adapt` writes a model of it"
     ))
 }
 

@@ -11,7 +11,7 @@ use sizeleak_inference::{
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
-use crate::shift_states::{ShiftState, ShiftStates, Shifted};
+use crate::shift_states::{COMMANDS, COMMANDS_AND_REPLIES, ShiftState, shift_states};
 
 /// The most commands that are remembered, of about 100 bytes each; most are shared by many sizes.
 const MAX_CACHED: usize = 1 << 20;
@@ -25,9 +25,11 @@ const NEGLIGIBLE: f64 = 16.0;
 /// The evidence that commands give for shifts.
 #[derive(Debug)]
 pub(crate) struct ShiftEvidence {
-    states: ShiftStates,
-    inference: ReplyInference,
-    hypotheses: Hypotheses,
+    /// In the order of evidence and probabilities.
+    pub(crate) states: Vec<ShiftState>,
+    pub(crate) inference: ReplyInference,
+    /// The rival hypotheses.
+    pub(crate) hypotheses: Hypotheses,
     overhead: i64,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
@@ -59,25 +61,19 @@ impl ShiftEvidence {
     /// `None` for a model that does not say how probable sizes are, or that has kinds of commands beside sums.
     pub(crate) fn new(model: &Model) -> Option<Self> {
         let inference = ReplyInference::new(model)?;
-        let shifted = if model.single_replies.is_some() { Shifted::CommandsAndReplies } else { Shifted::Commands };
+        let changes = if model.single_replies.is_some() { COMMANDS_AND_REPLIES } else { COMMANDS };
         let sizes: Vec<i64> = model.actions.iter().map(|action| action.size).collect();
-        let (states, known) = (ShiftStates::new(shifted, &sizes), TwoGenerationCache::new(MAX_CACHED));
-        let hypotheses = Hypotheses::new(states.arrivals().to_vec(), &states.longer_actions(), &inference);
+        let (states, arrivals) = shift_states(changes, &sizes);
+        let longer_actions: Vec<(u32, i64)> =
+            states.iter().filter_map(|state| Some((state.action?, state.bytes))).collect();
+        let hypotheses = Hypotheses::new(arrivals, &longer_actions, &inference);
         let longer = |state: &ShiftState| {
             let replies = model.single_replies.clone()?;
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
-        let replies = states.list().iter().filter_map(longer).collect();
-        Some(Self { states, inference, hypotheses, overhead: model.overhead, replies, known })
-    }
-
-    pub(crate) fn states(&self) -> &ShiftStates {
-        &self.states
-    }
-
-    /// The rival hypotheses, and what they need to know of sums.
-    pub(crate) fn hypotheses(&self) -> (&Hypotheses, &ReplyInference) {
-        (&self.hypotheses, &self.inference)
+        let (replies, overhead) = (states.iter().filter_map(longer).collect(), model.overhead);
+        let known = TwoGenerationCache::new(MAX_CACHED);
+        Some(Self { states, inference, hypotheses, overhead, replies, known })
     }
 
     /// What a command may be in each state. `None` where it says nothing: if its size is known as a range only, where
@@ -96,7 +92,7 @@ impl ShiftEvidence {
             return known.clone();
         }
         let found = self.compute(&seen, epsilons).ok().flatten().map(Arc::new);
-        let of_states = self.states.list().len() / STATES_PER_ENTRY;
+        let of_states = self.states.len() / STATES_PER_ENTRY;
         let weight = 1 + of_states + found.as_ref().map_or(0, |found| found.listed());
         self.known.remember(seen, found.clone(), weight);
         found
@@ -107,7 +103,7 @@ impl ShiftEvidence {
         if least != most {
             return Ok(None);
         }
-        let mut ln_learned = vec![f64::NEG_INFINITY; self.states.list().len()];
+        let mut ln_learned = vec![f64::NEG_INFINITY; self.states.len()];
         let mut ln_unit = f64::NEG_INFINITY;
         let (mut explained, mut is_action_unknown) = (Vec::new(), false);
         for EqualReplies { reply_bytes, ln_bound, states } in self.by_replies(seen, epsilons) {
@@ -169,7 +165,7 @@ impl ShiftEvidence {
             epsilons.iter().map(sum).collect()
         };
         // Those of one action follow from what commands may be in the first state.
-        let states: Vec<&ShiftState> = self.states.list().iter().filter(|state| state.action.is_none()).collect();
+        let states: Vec<&ShiftState> = self.states.iter().filter(|state| state.action.is_none()).collect();
         let alternatives: Vec<Vec<WeightedSum>> = states.iter().map(|state| sums(state)).collect();
         // Where they are not known, replies alone bound it.
         let of_sizes: Result<Vec<f64>, Beyond> = alternatives.iter().map(|sums| self.inference.ln_size(sums)).collect();
@@ -272,7 +268,7 @@ mod tests {
     fn likelihoods_are_those_of_all_actions_together() {
         let model = Model::from_toml(MODEL).unwrap();
         let mut evidence = ShiftEvidence::new(&model).unwrap();
-        let states = evidence.states().list().to_vec();
+        let states = evidence.states.clone();
         for size in 58..90 {
             for replies in [&[20][..], &[25, 20], &[26, 31], &[55], &[23], &[]] {
                 let found = evidence.possible(&model, &command(size, replies), [size.cast_signed(); 2], &EPSILONS);
@@ -319,13 +315,13 @@ mod tests {
         let model = Model::from_toml(&MODEL.replace("size = 4", "size = 40").replace("size = 7", "size = 47")).unwrap();
         let mut evidence = ShiftEvidence::new(&model).unwrap();
         let of_action = |state: &ShiftState| (state.action, state.bytes) == (Some(1), 2);
-        let longer = evidence.states().list().iter().position(of_action).unwrap();
+        let longer = evidence.states.iter().position(of_action).unwrap();
         let mut belief = Belief::default();
         let mut second = 0;
         let mut see = |belief: &mut Belief, command: &Command| {
             second += 1;
             let found = evidence.possible(&model, command, [command.size.cast_signed(); 2], &EPSILONS);
-            let (hypotheses, inference) = evidence.hypotheses();
+            let ShiftEvidence { hypotheses, inference, .. } = &evidence;
             hypotheses.predict(belief, second, inference);
             hypotheses.observe(belief, &found.unwrap(), inference);
         };

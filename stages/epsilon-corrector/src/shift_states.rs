@@ -25,66 +25,37 @@ impl ShiftState {
     }
 }
 
-/// What a gateway or a service may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shifted {
-    /// Commands alone: replies are not told apart by their sizes.
-    Commands,
-    /// Commands, replies, or both by the same number of bytes.
-    CommandsAndReplies,
-}
+/// What a gateway or a service may change for all messages: by how many times the bytes of a change commands are longer, and
+/// how many times replies. Where these are not told apart by their sizes, commands alone; else both, or replies alone.
+pub(crate) const COMMANDS: &[[i64; 2]] = &[[1, 0]];
+pub(crate) const COMMANDS_AND_REPLIES: &[[i64; 2]] = &[[1, 0], [1, 1], [0, 1]];
 
 /// All states, the one without a shift first and those of one action last, each with the probability that a change leads
 /// to it: the kinds of change are equally likely but that of one action ([`ONE_ACTION`]), and so are all actions and
 /// numbers of bytes.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ShiftStates {
-    states: Vec<ShiftState>,
-    arrivals: Vec<f64>,
-}
-
-impl ShiftStates {
-    pub(crate) fn new(shifted: Shifted, action_sizes: &[i64]) -> Self {
-        let bytes = || (-MAX_BYTES..=MAX_BYTES).filter(|bytes| *bytes != 0);
-        let state = |bytes, reply_bytes, action| ShiftState { bytes, reply_bytes, action };
-        // A shift that is nearer to one more action in each command, or to one fewer, may as well be a habit: nothing tells.
-        let shortest = action_sizes.iter().copied().min().unwrap_or(i64::MAX);
-        let of_all = |commands: i64, replies: i64| {
-            let told = bytes().filter(|bytes| commands == 0 || bytes.abs() < shortest - bytes.abs());
-            told.map(|bytes| state(commands * bytes, replies * bytes, None)).collect::<Vec<_>>()
-        };
-        let mut kinds = vec![vec![state(0, 0, None)], of_all(1, 0)];
-        if shifted == Shifted::CommandsAndReplies {
-            kinds.extend([of_all(1, 1), of_all(0, 1)]);
-        }
-        let of_one = |(action, size): (u32, &i64)| {
-            let size = *size;
-            bytes().filter(move |bytes| size + bytes > 0).map(move |bytes| state(bytes, 0, Some(action)))
-        };
-        kinds.push((0..).zip(action_sizes).flat_map(of_one).collect());
-        let of_all_messages = (kinds.len() - 1) as f64;
-        let each = |(at, kind): (usize, &Vec<ShiftState>)| {
-            let weight = if at + 1 == kinds.len() { ONE_ACTION } else { 1.0 };
-            std::iter::repeat_n(weight / (of_all_messages + ONE_ACTION) / kind.len() as f64, kind.len())
-        };
-        let arrivals = kinds.iter().enumerate().flat_map(each).collect();
-        Self { states: kinds.concat(), arrivals }
-    }
-
-    /// The actions that are alone longer in the last states, each with the bytes.
-    pub(crate) fn longer_actions(&self) -> Vec<(u32, i64)> {
-        self.states.iter().filter_map(|state| Some((state.action?, state.bytes))).collect()
-    }
-
-    /// The states, in the order of evidence and probabilities.
-    pub(crate) fn list(&self) -> &[ShiftState] {
-        &self.states
-    }
-
-    /// The probability that a change leads to each of them.
-    pub(crate) fn arrivals(&self) -> &[f64] {
-        &self.arrivals
-    }
+pub(crate) fn shift_states(changes: &[[i64; 2]], action_sizes: &[i64]) -> (Vec<ShiftState>, Vec<f64>) {
+    let bytes = || (-MAX_BYTES..=MAX_BYTES).filter(|bytes| *bytes != 0);
+    let state = |bytes, reply_bytes, action| ShiftState { bytes, reply_bytes, action };
+    // A shift that is nearer to one more action in each command, or to one fewer, may as well be a habit: nothing tells.
+    let shortest = action_sizes.iter().copied().min().unwrap_or(i64::MAX);
+    let of_all = |[commands, replies]: &[i64; 2]| {
+        let told = bytes().filter(|bytes| *commands == 0 || bytes.abs() < shortest - bytes.abs());
+        told.map(|bytes| state(commands * bytes, replies * bytes, None)).collect::<Vec<_>>()
+    };
+    let mut kinds = vec![vec![state(0, 0, None)]];
+    kinds.extend(changes.iter().map(of_all));
+    let of_one = |(action, size): (u32, &i64)| {
+        let size = *size;
+        bytes().filter(move |bytes| size + bytes > 0).map(move |bytes| state(bytes, 0, Some(action)))
+    };
+    kinds.push((0..).zip(action_sizes).flat_map(of_one).collect());
+    let of_all_messages = (kinds.len() - 1) as f64;
+    let each = |(at, kind): (usize, &Vec<ShiftState>)| {
+        let weight = if at + 1 == kinds.len() { ONE_ACTION } else { 1.0 };
+        std::iter::repeat_n(weight / (of_all_messages + ONE_ACTION) / kind.len() as f64, kind.len())
+    };
+    let arrivals = kinds.iter().enumerate().flat_map(each).collect();
+    (kinds.concat(), arrivals)
 }
 
 #[cfg(test)]
@@ -93,13 +64,14 @@ mod tests {
 
     #[test]
     fn arrivals_are_a_distribution_and_states_are_distinct() {
-        for shifted in [Shifted::Commands, Shifted::CommandsAndReplies] {
-            let states = ShiftStates::new(shifted, &[4, 7, 30]);
-            assert!((states.arrivals.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-            let distinct: std::collections::BTreeSet<_> = states.list().iter().collect();
+        for changes in [COMMANDS, COMMANDS_AND_REPLIES] {
+            let (states, arrivals) = shift_states(changes, &[4, 7, 30]);
+            assert!((arrivals.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            assert_eq!(arrivals.len(), states.len());
+            let distinct: std::collections::BTreeSet<_> = states.iter().collect();
             assert_eq!(
-                (distinct.len(), states.list()[0]),
-                (states.list().len(), ShiftState { bytes: 0, reply_bytes: 0, action: None })
+                (distinct.len(), states[0]),
+                (states.len(), ShiftState { bytes: 0, reply_bytes: 0, action: None })
             );
         }
     }

@@ -16,24 +16,15 @@ pub(crate) struct UnseenSizes {
     pub(crate) commands: u64,
 }
 
-/// A command of an unseen size to report.
-#[derive(Debug)]
-pub(crate) struct UnseenSize {
-    /// How far it is from the nearest label, in bytes.
-    pub(crate) distance: u64,
-    /// The notice's detail.
-    pub(crate) detail: String,
-}
-
 impl UnseenSizes {
     pub(crate) fn new(model: &Model) -> Self {
         let largest = model.actions.iter().map(|action| action.size_range()[1].unsigned_abs()).max();
         Self { max_distance: largest.unwrap_or(0), reported: BTreeSet::new(), commands: 0 }
     }
 
-    /// Counts a command if its sizes are far from those of the labels, which are in order of size; returns it if it is
-    /// the first one between its neighbours.
-    pub(crate) fn check(&mut self, labels: &[EpsilonTuple], [least, most]: [i64; 2]) -> Option<UnseenSize> {
+    /// Counts a command if its sizes are far from those of the labels, which are in order of size. If it is the first one
+    /// between its neighbours, returns how far it is from the nearest label in bytes, and the detail of a notice.
+    pub(crate) fn check(&mut self, labels: &[EpsilonTuple], [least, most]: [i64; 2]) -> Option<(u64, String)> {
         let next = labels.partition_point(|tuple| tuple.size < least);
         let (below, above) = (next.checked_sub(1).and_then(|at| labels.get(at)), labels.get(next));
         let distance =
@@ -56,7 +47,7 @@ impl UnseenSizes {
             "no labelled command {range} was learned from: their ε is taken from the nearest sizes that were; record \
              commands of such sizes, and learn again"
         );
-        Some(UnseenSize { distance, detail })
+        Some((distance, detail))
     }
 }
 

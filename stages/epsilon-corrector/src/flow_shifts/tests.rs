@@ -41,9 +41,9 @@ fn plain() -> SharedList<WeightedEpsilon> {
     [WeightedEpsilon { epsilon: 0, weight: 0.9 }, WeightedEpsilon { epsilon: 1, weight: 0.1 }].into()
 }
 
-fn follow(shifts: &mut FlowShifts, model: &Model, command: &Command) -> FollowedCommand {
+fn follow(shifts: &mut FlowShifts, model: &Model, command: &Command) -> (Correction, Vec<(&'static str, String)>) {
     let size = command.size.cast_signed();
-    shifts.follow(model, command, [size; 2], plain())
+    shifts.follow(model, command.clone(), [size; 2], plain())
 }
 
 /// The shift of the last of these commands, and all news, of one flow.
@@ -52,9 +52,9 @@ fn followed(model: &Model, commands: &[Command]) -> (Vec<(i64, i64)>, Vec<String
     let mut news = Vec::new();
     let mut last = Vec::new();
     for command in commands {
-        let found = follow(&mut shifts, model, command);
+        let (found, said) = follow(&mut shifts, model, command);
         last = found.shifts.iter().map(|shift| (shift.bytes, shift.reply_bytes)).collect();
-        news.extend(found.news);
+        news.extend(said.into_iter().filter(|(what, _)| *what == what::SHIFTED).map(|(_, detail)| detail));
     }
     (last, news)
 }
@@ -101,7 +101,7 @@ fn epsilon_contains_the_shift_and_stays_a_distribution() {
     let mut shifts = FlowShifts::new(&model).unwrap();
     for number in 0..20 {
         let longer = if number >= 10 { 6 } else { 0 };
-        let found = follow(&mut shifts, &model, &command(number, 1, number as usize % 2, longer, longer as u32));
+        let (found, _) = follow(&mut shifts, &model, &command(number, 1, number as usize % 2, longer, longer as u32));
         let sum: f64 = found.epsilons.iter().map(|value| value.weight).sum();
         assert!((sum - 1.0).abs() < 1e-12);
         assert!(found.epsilons.windows(2).all(|pair| pair[0].weight >= pair[1].weight));
@@ -121,9 +121,9 @@ fn flows_do_not_disturb_each_other() {
     let mut beside = FlowShifts::new(&model).unwrap();
     let mut is_other_shifted = false;
     for (number, command_of_own) in (0..).zip(&own) {
-        let other = follow(&mut beside, &model, &command(number, 2, number as usize % 2, 6, 6));
+        let (other, _) = follow(&mut beside, &model, &command(number, 2, number as usize % 2, 6, 6));
         is_other_shifted |= !other.shifts.is_empty();
-        let [one, two] = [&mut alone, &mut beside].map(|shifts| follow(shifts, &model, command_of_own));
+        let [one, two] = [&mut alone, &mut beside].map(|shifts| follow(shifts, &model, command_of_own).0);
         assert_eq!((&*one.epsilons, one.shifts.len()), (&*two.epsilons, two.shifts.len()));
     }
     assert!(is_other_shifted);
