@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
-    Candidate, Command, Correction, Frame, HabitFactors, Identification, Notice, RecurringClass, SharedList, Shift,
+    Actions, Command, Correction, Frame, HabitFactors, Identification, Notice, RecurringClass, SharedList, Shift,
     WeightedEpsilon, what,
 };
 use sizeleak_inference::search::{
@@ -16,12 +16,11 @@ use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
 use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
-use crate::decomposition::{Decomposition, Unexplained};
+use crate::decomposition::{Decomposition, Unexplained, mixture};
 use crate::habit_weights::{by_habits, learned_share, with_recurring_classes};
-use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
-use crate::longer_actions::{self, LongerActions};
+use crate::kind_candidates::KindCandidates;
 use crate::recurring_candidates::RecurringCandidates;
-use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
+use crate::reply_candidates::{CommandReplies, ReplyCandidates};
 use crate::target_sums::{TargetSum, target_sums};
 
 /// The most bytes that cached decompositions take.
@@ -32,6 +31,9 @@ const ENTRY_BYTES: usize = 256;
 
 /// Of so many sizes it is remembered whether their lists are cut.
 const MAX_KNOWN_CUTS: usize = 4096;
+
+/// The most models with a longer action that are kept: a few are probable at a time.
+const MAX_LONGER: usize = 8;
 
 /// Lists the multisets of actions that explain each command.
 #[derive(Debug)]
@@ -51,7 +53,10 @@ pub struct Decomposer {
     flat: OnceCell<Option<WayWeights>>,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
-    longer_actions: LongerActions<Self>,
+    /// The model and the prior that were given, and the decomposers of models in which one action has another size: by the
+    /// action and by how many bytes it is longer. `None` where such a model cannot be solved for.
+    given: (Model, PriorName),
+    longer_actions: TwoGenerationCache<(Box<str>, i64), Option<Box<Self>>>,
     /// For sizes with more candidates than are listed.
     with_replies: ReplyCandidates,
     limit: usize,
@@ -96,13 +101,6 @@ fn are_same(one: &SharedList<WeightedEpsilon>, other: &SharedList<WeightedEpsilo
     one.is_clone_of(other) || one.iter().map(bits).eq(other.iter().map(bits))
 }
 
-/// A sum that some multisets of actions have.
-#[derive(Debug, Clone, Copy)]
-struct ExplainedSum {
-    sum: TargetSum,
-    count: u64,
-}
-
 impl Decomposer {
     /// A decomposer that lists at most `limit` candidates of a command.
     ///
@@ -117,7 +115,7 @@ impl Decomposer {
     /// # Errors
     /// [`SearchError`].
     pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SearchError> {
-        let longer_actions = LongerActions::new(model.clone(), move |model| Self::with_prior(model, limit, prior).ok());
+        let given = (model.clone(), prior);
         let learned = model.prior.take();
         model.prior = match prior {
             PriorName::Learned => learned.clone().map(|learned| Prior { recurring: Vec::new(), ..learned }),
@@ -144,8 +142,6 @@ impl Decomposer {
         let kinds = KindCandidates::new(&model, &names);
         let prior = model.prior.as_ref();
         let recurring = prior.and_then(|prior| RecurringCandidates::new(prior, &model.actions, &limits, &names, limit));
-        let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
-        let (with_replies, counters) = (ReplyCandidates::default(), DecomposerCounters::default());
         Ok(Self {
             model,
             names,
@@ -155,12 +151,13 @@ impl Decomposer {
             by_prior,
             flat: OnceCell::new(),
             recurring,
-            longer_actions,
-            with_replies,
+            given,
+            longer_actions: TwoGenerationCache::new(MAX_LONGER),
+            with_replies: ReplyCandidates::default(),
             limit,
-            cache,
+            cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             cuts: TwoGenerationCache::new(MAX_KNOWN_CUTS),
-            counters,
+            counters: DecomposerCounters::default(),
         })
     }
 
@@ -191,23 +188,45 @@ impl Decomposer {
                 *candidates = self.with_recurring(candidates.clone(), parts, sums, key.replies.as_ref());
             }
             found.size_probability = candidates.probability;
-            let (sum_of, replies_of) = (|one: &Candidate| self.sum_of(one), |one: &Candidate| self.replies_of(one));
+            let (sum_of, replies_of) = (|own: &Actions| self.sum_of(own), |own: &Actions| self.replies_of(own));
             *candidates = with_recurring_classes(candidates, recurring, heaviest(epsilons), sum_of, replies_of);
         }
         found
     }
 
+    /// What models in which one action is longer make of a command, each with its shift's share of all; `None` where such a
+    /// model has no answer.
+    fn with_longer_actions(
+        &mut self,
+        shifts: &[Shift],
+        answer: impl Fn(&mut Self) -> Decomposition,
+    ) -> Vec<(f64, Option<Decomposition>)> {
+        let all: f64 = shifts.iter().map(|shift| shift.probability).sum();
+        let (limit, (model, prior)) = (self.limit, &self.given);
+        let mut found = Vec::new();
+        for Shift { bytes, action, probability, .. } in shifts {
+            let Some(action) = action else { continue };
+            let decomposer = self.longer_actions.get_or_default((action.clone(), *bytes));
+            if decomposer.is_none() {
+                let longer = model.clone().with_longer_action(action, *bytes);
+                *decomposer = longer.and_then(|longer| Self::with_prior(longer, limit, *prior).ok()).map(Box::new);
+            }
+            found.push((probability / all, decomposer.as_deref_mut().map(&answer)));
+        }
+        found
+    }
+
     /// The sum of the sizes of a candidate's actions in bytes.
-    fn sum_of(&self, candidate: &Candidate) -> i64 {
+    fn sum_of(&self, actions: &Actions) -> i64 {
         let of_action = |(action, count): &(u32, u32)| {
             self.model.actions.get(*action as usize).map_or(0, |own| own.size.saturating_mul(i64::from(*count)))
         };
-        candidate.actions.indexed_counts().iter().map(of_action).fold(0, i64::saturating_add)
+        actions.indexed_counts().iter().map(of_action).fold(0, i64::saturating_add)
     }
 
     /// How many replies of each class a candidate should have; none where they say nothing one by one.
-    fn replies_of(&self, candidate: &Candidate) -> Vec<u32> {
-        let counts = candidate.actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
+    fn replies_of(&self, actions: &Actions) -> Vec<u32> {
+        let counts = actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
         self.model.single_replies.as_ref().map(|replies| replies.class_counts(counts)).unwrap_or_default()
     }
 
@@ -262,8 +281,8 @@ impl Decomposer {
             return *is_cut;
         }
         let sums = self.target_sums(sizes, epsilons);
-        let explained = sums.and_then(|(sums, _)| self.explained(sums).ok()).unwrap_or_default();
-        let is_cut = count(&explained) > self.limit as u64;
+        let (_, count) = sums.and_then(|(sums, _)| self.explained(sums).ok()).unwrap_or_default();
+        let is_cut = count > self.limit as u64;
         self.cuts.remember(sizes, (epsilons.clone(), is_cut), 1);
         is_cut
     }
@@ -281,22 +300,10 @@ impl Decomposer {
         } else {
             Err(Unexplained::NoKind(sizes[1]))
         };
-        let Some(kinds) = &self.kinds else { return additive };
+        let Some((own, kinds)) = self.kinds.as_ref().zip(self.model.kinds.as_ref()) else { return additive };
         // A sum too large to look at leaves the kinds.
-        let found = additive.unwrap_or_default();
-        let unlisted = found.count.saturating_sub(found.listed.len() as u64);
-        // Without a prior every size up to twice this one is taken to be equally likely.
-        let flat = if found.count > 0 { 0.5 / sizes[1].max(1) as f64 } else { 0.0 };
-        let size_probability = found.probability.unwrap_or(flat);
-        let additive = AdditiveCandidates { listed: found.listed, size_probability };
-        let KindAnswer { mut listed, size_probability } = kinds.candidates(&self.model, sizes[1], &additive);
-        if listed.is_empty() {
-            return Err(Unexplained::NoKind(sizes[1]));
-        }
-        let count = unlisted.saturating_add(listed.len() as u64);
-        listed.truncate(self.limit);
-        let probability = Some(size_probability);
-        Ok(FoundCandidates { listed: listed.into(), count, probability, reply_probability: None, with_replies: None })
+        let found = own.join(kinds, sizes[1], &additive.unwrap_or_default(), self.limit);
+        found.ok_or(Unexplained::NoKind(sizes[1]))
     }
 
     /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
@@ -312,27 +319,28 @@ impl Decomposer {
         let no_solution = || {
             if is_range { Unexplained::NoSolutionInRange(*least, *most) } else { Unexplained::NoSolution(*least) }
         };
-        if self.ranges.is_some() {
-            let (listed, count, ln_total) = self.of_varying_sizes(&sums)?;
-            if listed.is_empty() {
+        if let Some(ranges) = &mut self.ranges {
+            let bytes = || sums.iter().map(|sum| sum.bytes);
+            let range = bytes().min().zip(bytes().max());
+            let count = range.map_or(Ok(0), |(least, most)| ranges.count([least, most]))?;
+            let found =
+                if count > 0 { self.most_probable(&sums, count, heaviest)? } else { FoundCandidates::default() };
+            if found.listed.is_empty() {
                 return Err(no_solution());
             }
-            let probability = ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
-            let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
             return Ok(self.with_recurring(found, parts, (&sums, heaviest), replies));
         }
-        let explained = self.explained(sums)?;
-        if explained.is_empty() {
+        let (sums, count) = self.explained(sums)?;
+        if sums.is_empty() {
             return Err(no_solution());
         }
-        let count = count(&explained);
-        let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
-        if let Some(found) = replies.and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
-            return Ok(self.with_recurring(FoundCandidates { count, ..found }, parts, (&sums, heaviest), replies));
-        }
-        let (listed, ln_total) = self.most_probable(&sums, count)?;
-        let probability = ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
-        let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
+        let (model, names, limit) = (&self.model, &self.names, self.limit);
+        let by_replies =
+            replies.and_then(|replies| self.with_replies.most_probable(model, names, replies, &sums, heaviest, limit));
+        let found = match by_replies {
+            Some(found) => FoundCandidates { count, ..found },
+            None => self.most_probable(&sums, count, heaviest)?,
+        };
         Ok(self.with_recurring(found, parts, (&sums, heaviest), replies))
     }
 
@@ -352,74 +360,24 @@ impl Decomposer {
     ) -> FoundCandidates {
         let Some(recurring) = self.recurring.as_ref().filter(|_| learned > 0.0) else { return found };
         let seen = replies.and_then(|replies| self.with_replies.read(&self.model, replies));
-        recurring.join(&found, [learned, others], sums, |actions| match (&seen, &self.model.single_replies) {
-            (Some(seen), Some(learned)) => {
-                let counts = actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
-                seen.ln_likelihood(&learned.class_counts(counts)).exp()
-            }
-            _ => 1.0,
+        recurring.join(&found, [learned, others], sums, |actions| {
+            seen.as_ref().map_or(1.0, |seen| seen.ln_likelihood(&self.replies_of(actions)).exp())
         })
     }
 
-    /// The candidates that are most probable given the replies; `None` where sizes alone have to do.
-    fn by_replies(
-        &mut self,
-        explained: &[ExplainedSum],
-        replies: &CommandReplies,
-        heaviest: f64,
-    ) -> Option<FoundCandidates> {
-        let sums = explained.iter().map(|explained| &explained.sum);
-        let limit = self.limit.min(MAX_CANDIDATES);
-        let answer = self.with_replies.most_probable(&self.model, replies, sums, limit)?;
-        let ReplyAnswer { candidates, ln_size, reply_probability } = answer;
-        let mut list = CandidateList::new(&self.names, self.limit);
-        let with_replies = candidates.iter().map(|candidate| candidate.with_replies).collect();
-        for ReplyCandidate { actions, sum, probability, .. } in candidates {
-            let Some(ExplainedSum { sum, .. }) = explained.get(sum) else { continue };
-            list.push(actions.into_iter(), sum.epsilon, probability, Some(sum.weight));
-        }
-        Some(FoundCandidates {
-            listed: list.into_candidates(),
-            count: 0,
-            probability: Some((ln_size + heaviest.ln()).exp().min(1.0)),
-            reply_probability: Some(reply_probability),
-            with_replies: Some(with_replies),
-        })
+    /// The sums that some multisets of actions have, heaviest first; and how many multisets, `u64::MAX` for that many or more.
+    fn explained(&mut self, mut sums: Vec<TargetSum>) -> Result<(Vec<TargetSum>, u64), SumTooLarge> {
+        let Some(counts) = &mut self.counts else { return Ok((Vec::new(), 0)) };
+        let of_sums: Vec<u64> = sums.iter().map(|sum| counts.count(sum.bytes)).collect::<Result<_, _>>()?;
+        let mut own = of_sums.iter();
+        sums.retain(|_| own.next().is_some_and(|count| *count > 0));
+        Ok((sums, of_sums.into_iter().fold(0, u64::saturating_add)))
     }
 
-    /// The sums that some multisets of actions have, heaviest first.
-    fn explained(&mut self, sums: Vec<TargetSum>) -> Result<Vec<ExplainedSum>, SumTooLarge> {
-        let Some(counts) = &mut self.counts else { return Ok(Vec::new()) };
-        let counted = sums.into_iter().map(|sum| Ok(ExplainedSum { sum, count: counts.count(sum.bytes)? }));
-        counted.filter(|explained| !matches!(explained, Ok(ExplainedSum { count: 0, .. }))).collect()
-    }
-
-    /// The candidates where actions have several sizes; how many commands there are whose range of sizes holds this one's;
-    /// and what [`Self::most_probable`] says.
-    fn of_varying_sizes(
-        &mut self,
-        sums: &[TargetSum],
-    ) -> Result<(SharedList<Candidate>, u64, Option<f64>), SumTooLarge> {
-        let bytes = || sums.iter().map(|sum| sum.bytes);
-        let nothing = (SharedList::default(), 0, None);
-        let (Some(ranges), Some(least), Some(most)) = (&mut self.ranges, bytes().min(), bytes().max()) else {
-            return Ok(nothing);
-        };
-        let count = ranges.count([least, most])?;
-        if count == 0 {
-            return Ok(nothing);
-        }
-        let (listed, ln_total) = self.most_probable(sums, count)?;
-        Ok((listed, count, ln_total))
-    }
-
-    /// The candidates by the prior, most probable first, and the logarithm of the weight of all of them, listed or not. Without
-    /// weights of a prior every multiset of actions is as likely before the size is seen, and what all weigh is not known.
-    fn most_probable(
-        &mut self,
-        sums: &[TargetSum],
-        count: u64,
-    ) -> Result<(SharedList<Candidate>, Option<f64>), SumTooLarge> {
+    /// The candidates by the prior, most probable first, of so many there are; the weights of sums are multiples of
+    /// `heaviest`. Without weights of a prior every multiset of actions is as likely before the size is seen, and how probable
+    /// the size is is not known.
+    fn most_probable(&mut self, sums: &[TargetSum], count: u64, heaviest: f64) -> Result<FoundCandidates, SumTooLarge> {
         let most = sums.iter().map(|sum| sum.bytes).max().unwrap_or(0);
         let largest = self.ranges.as_ref().map_or(usize::MAX, RangeCount::largest_sum);
         let largest = largest.min(usize::try_from(most).unwrap_or(usize::MAX));
@@ -428,7 +386,7 @@ impl Decomposer {
         let mut find =
             |table: &mut WayWeights| table.prepare(largest).then(|| HeaviestWays::find(table, &weighted, count, limit));
         let by_prior = self.by_prior.iter_mut().find_map(&mut find).filter(|ways| ways.ln_total().is_finite());
-        let ln_total = by_prior.as_ref().map(HeaviestWays::ln_total);
+        let probability = by_prior.as_ref().map(|ways| (ways.ln_total() + heaviest.ln()).exp().min(1.0));
         let flat = || self.model.limits().ok().and_then(|limits| WayWeights::flat(&self.model.actions, &limits));
         let by_any = by_prior.or_else(|| {
             self.flat.get_or_init(flat);
@@ -449,7 +407,7 @@ impl Decomposer {
             let likelihood = self.ranges.is_none().then_some(weight);
             list.push(way.actions.iter().copied(), epsilon, way.probability, likelihood);
         }
-        Ok((list.into_candidates(), ln_total))
+        Ok(FoundCandidates { listed: list.into_candidates(), count, probability, ..FoundCandidates::default() })
     }
 }
 
@@ -473,10 +431,9 @@ impl Stage for Decomposer {
         let sizes = CommandSizes { seen, before_padding };
         let mut found = self.decompose(&command, sizes, &epsilons, &shifts, &habits, &recurring);
         let longer = self
-            .longer_actions
-            .answers(&shifts, |other| other.decompose(&command, sizes, &epsilons, &shifts, &habits, &[]));
+            .with_longer_actions(&shifts, |other| other.decompose(&command, sizes, &epsilons, &shifts, &habits, &[]));
         if !longer.is_empty() {
-            found = longer_actions::mixture(found, longer, self.limit);
+            found = mixture(found, longer, self.limit);
         }
         let Decomposition { candidates, unused_epsilons, size_probability } = found;
         self.counters.unused_epsilons += unused_epsilons;
@@ -539,11 +496,6 @@ impl SectionStage for Decomposer {
 /// The greatest weight of some values of ε.
 fn heaviest(epsilons: &[WeightedEpsilon]) -> f64 {
     epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite()).fold(0.0, f64::max)
-}
-
-/// How many candidates there are; `u64::MAX` stands for that many or more.
-fn count(explained: &[ExplainedSum]) -> u64 {
-    explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count))
 }
 
 #[cfg(test)]

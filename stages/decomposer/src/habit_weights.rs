@@ -1,6 +1,6 @@
 //! Candidates by other habits than those that the model was learned from.
 
-use sizeleak_frame::{Candidate, HabitFactors, RecurringClass};
+use sizeleak_frame::{Actions, Candidate, HabitFactors, RecurringClass};
 use sizeleak_inference::HabitTable;
 
 use crate::candidate_list::FoundCandidates;
@@ -26,18 +26,15 @@ pub(crate) fn with_recurring_classes(
     found: &FoundCandidates,
     recurring: &[RecurringClass],
     heaviest: f64,
-    sum_of: impl Fn(&Candidate) -> i64,
-    replies_of: impl Fn(&Candidate) -> Vec<u32>,
+    sum_of: impl Fn(&Actions) -> i64,
+    replies_of: impl Fn(&Actions) -> Vec<u32>,
 ) -> FoundCandidates {
     let Some(of_size) = found.probability.filter(|_| !recurring.is_empty()) else { return found.clone() };
-    let class_of = |candidate: &Candidate| {
-        let sum = sum_of(candidate);
-        let with_sum = |class: &&RecurringClass| class.bytes == sum && class.share > 0.0;
-        recurring
-            .iter()
-            .any(|class| with_sum(&class))
-            .then(|| replies_of(candidate))
-            .and_then(|replies| recurring.iter().position(|class| with_sum(&class) && *class.replies == *replies))
+    let class_of = |Candidate { actions, .. }: &Candidate| {
+        let sum = sum_of(actions);
+        let with_sum = |class: &RecurringClass| class.bytes == sum && class.share > 0.0;
+        let replies = recurring.iter().any(with_sum).then(|| replies_of(actions))?;
+        recurring.iter().position(|class| with_sum(class) && *class.replies == *replies)
     };
     let classes: Vec<Option<usize>> = found.listed.iter().map(class_of).collect();
     // P(A) of all candidates of each class.
@@ -92,7 +89,7 @@ fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, SharedList};
+    use sizeleak_frame::SharedList;
 
     use super::*;
 
@@ -144,8 +141,8 @@ mod tests {
     fn commands_that_came_before_have_their_share_within_their_class() {
         // Two on and one off are classes of their own; P(A) is .06 and .02 of a size with the probability .1.
         let class = |bytes, share| RecurringClass { bytes, replies: [].into(), share };
-        let sum_of = |candidate: &Candidate| candidate.actions.total().cast_signed();
-        let no_replies = |_: &Candidate| Vec::new();
+        let sum_of = |actions: &Actions| actions.total().cast_signed();
+        let no_replies = |_: &Actions| Vec::new();
         let weighed = with_recurring_classes(&found(None), &[class(1, 0.08), class(7, 0.5)], 1.0, sum_of, no_replies);
         let mean = (0.6 + 0.2 * 5.0) / 0.8;
         let probabilities: Vec<f64> = weighed.listed.iter().map(|one| one.probability).collect();
@@ -187,7 +184,7 @@ mod tests {
         let habits = |weight: f64, on: f64, off: f64| {
             [HabitFactors { weight, actions: [on, off].into(), numbers: [1.0].into() }]
         };
-        let sum_of = |candidate: &Candidate| candidate.actions.total().cast_signed();
+        let sum_of = |actions: &Actions| actions.total().cast_signed();
         let again = |found: &FoundCandidates, bytes: i64, share: f64| {
             let class = RecurringClass { bytes, replies: [].into(), share };
             with_recurring_classes(found, &[class], 1.0, sum_of, |_| Vec::new())

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use sizeleak_frame::{Actions, Candidate, SharedList};
-use sizeleak_model::{Kind, Model};
+use sizeleak_model::{Kind, Kinds, Model};
+
+use crate::candidate_list::FoundCandidates;
 
 /// Below this probability a kind is not listed.
 const MIN_PROBABILITY: f64 = 1e-6;
@@ -17,22 +19,6 @@ pub(crate) struct KindCandidates {
     actions: Vec<Actions>,
     /// How many of the labelled commands belong to no kind: sums explain them.
     additive_share: f64,
-}
-
-/// Candidates for sums of actions, with the probability of the size among such commands.
-#[derive(Debug, Default)]
-pub(crate) struct AdditiveCandidates {
-    pub(crate) listed: SharedList<Candidate>,
-    pub(crate) size_probability: f64,
-}
-
-/// What explains a command.
-#[derive(Debug, Default)]
-pub(crate) struct KindAnswer {
-    /// Most probable first; none if the command most probably is something else.
-    pub(crate) listed: Vec<Candidate>,
-    /// The probability of its size.
-    pub(crate) size_probability: f64,
 }
 
 impl KindCandidates {
@@ -54,17 +40,24 @@ impl KindCandidates {
         Some(Self { actions: kinds.list.iter().map(counts).collect(), additive_share })
     }
 
-    /// The candidates of a command of this size: kinds, and the sums given. Their probabilities sum to less than 1, since
-    /// the command may be none of them.
-    pub(crate) fn candidates(&self, model: &Model, size: i64, additive: &AdditiveCandidates) -> KindAnswer {
-        let Some(kinds) = &model.kinds else { return KindAnswer::default() };
+    /// The candidates of a command of this size: kinds, and sums of actions that were found, at most `limit`. Their
+    /// probabilities sum to less than 1, since the command may be none of them. `None` if it most probably is something else.
+    pub(crate) fn join(
+        &self,
+        kinds: &Kinds,
+        size: i64,
+        found: &FoundCandidates,
+        limit: usize,
+    ) -> Option<FoundCandidates> {
         let (weights, other) = kinds.weights(size);
         let of_kinds = 1.0 - self.additive_share;
-        let sums = self.additive_share * additive.size_probability * (1.0 - kinds.other);
+        // Without a prior every size up to twice this one is taken to be equally likely.
+        let flat = if found.count > 0 { 0.5 / size.max(1) as f64 } else { 0.0 };
+        let sums = self.additive_share * found.probability.unwrap_or(flat) * (1.0 - kinds.other);
         let explained = sums + of_kinds * weights.iter().sum::<f64>();
         let all = explained + other;
         if all <= 0.0 || explained / all < MIN_EXPLAINED {
-            return KindAnswer::default();
+            return None;
         }
         let of_kind = |((kind, actions), weight): ((&Kind, &Actions), &f64)| Candidate {
             actions: actions.clone(),
@@ -75,12 +68,17 @@ impl KindCandidates {
         let of_kinds = kinds.list.iter().zip(&self.actions).zip(&weights).map(of_kind);
         let scaled =
             |candidate: &Candidate| Candidate { probability: candidate.probability * sums / all, ..candidate.clone() };
-        let mut candidates: Vec<Candidate> =
+        let mut listed: Vec<Candidate> =
             of_kinds.filter(|candidate| candidate.probability >= MIN_PROBABILITY).collect();
-        candidates.extend(additive.listed.iter().map(scaled));
+        listed.extend(found.listed.iter().map(scaled));
         // Equal ones stay in the order of the labels.
-        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        KindAnswer { listed: candidates, size_probability: explained.min(1.0) }
+        listed.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        let unlisted = found.count.saturating_sub(found.listed.len() as u64);
+        let count = unlisted.saturating_add(listed.len() as u64);
+        listed.truncate(limit);
+        let probability = Some(explained.min(1.0));
+        let found = FoundCandidates { listed: listed.into(), count, probability, ..FoundCandidates::default() };
+        Some(found).filter(|found| !found.listed.is_empty())
     }
 }
 
@@ -100,26 +98,26 @@ mod tests {
         Model::from_toml(&text).unwrap()
     }
 
-    fn candidates(model: &Model, size: i64, additive: &AdditiveCandidates) -> Vec<(String, f64)> {
+    fn candidates(model: &Model, size: i64, additive: &FoundCandidates) -> Vec<(String, f64)> {
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(model, &names).unwrap();
-        let found = kinds.candidates(model, size, additive).listed;
+        let found = kinds.join(model.kinds.as_ref().unwrap(), size, additive, 10).unwrap_or_default().listed;
         found.iter().map(|candidate| (format!("{:?}", candidate.actions), candidate.probability)).collect()
     }
 
     #[test]
     fn kinds_of_one_size_share_the_probability_by_how_often_they_were_labelled() {
-        let found = candidates(&model(""), 213, &AdditiveCandidates::default());
+        let found = candidates(&model(""), 213, &FoundCandidates::default());
         assert_eq!((found[0].0.as_str(), found[1].0.as_str()), (r#"{"lock": 1}"#, r#"{"unlock": 1}"#));
         let sum: f64 = found.iter().map(|(_, probability)| probability).sum();
         assert!((found[0].1 / found[1].1 - 31.0 / 11.0).abs() < 1e-9 && (0.99..1.0).contains(&sum), "{found:?}");
-        let found = candidates(&model(""), 301, &AdditiveCandidates::default());
+        let found = candidates(&model(""), 301, &FoundCandidates::default());
         assert_eq!(found[0].0, r#"{"lock": 1, "open": 1}"#);
     }
 
     #[test]
     fn a_size_that_no_kind_has_is_not_answered() {
-        assert_eq!(candidates(&model(""), 426, &AdditiveCandidates::default()), []);
+        assert_eq!(candidates(&model(""), 426, &FoundCandidates::default()), []);
     }
 
     #[test]
@@ -128,7 +126,8 @@ mod tests {
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let actions = Actions::of_many(names, vec![(0, 4)], [1]).next().unwrap();
         let listed = [Candidate { actions, epsilon: -7, probability: 1.0, likelihood: None }].into_iter().collect();
-        let found = candidates(&model, 213, &AdditiveCandidates { listed, size_probability: 0.5 });
+        let additive = FoundCandidates { listed, count: 1, probability: Some(0.5), ..FoundCandidates::default() };
+        let found = candidates(&model, 213, &additive);
         let probability = |text: &str| found.iter().find(|one| one.0.contains(text)).unwrap().1;
         assert!(probability("on\": 4") > 0.2 && probability("{\"lock\": 1}") > 0.2, "{found:?}");
     }

@@ -9,7 +9,6 @@ mod decomposer;
 mod decomposition;
 mod habit_weights;
 mod kind_candidates;
-mod longer_actions;
 mod options;
 mod recurring_candidates;
 mod reply_candidates;

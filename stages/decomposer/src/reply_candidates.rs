@@ -5,11 +5,13 @@
 //! probability: that is up to `pruner`, or whatever comes next.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
-use sizeleak_frame::Command;
+use sizeleak_frame::{Command, SharedList};
 use sizeleak_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 use sizeleak_model::{Model, ReplyReader, SeenReplies, WireSize};
 
+use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
 use crate::target_sums::TargetSum;
 
 /// The most sums that are looked at; ranges of block ciphers have some hundred.
@@ -34,30 +36,6 @@ pub(crate) struct CommandReplies {
     pub(crate) sizes: Vec<[i64; 2]>,
     /// By how many bytes each is longer than those that the model was learned from.
     pub(crate) longer: i64,
-}
-
-/// A candidate that the replies allow.
-#[derive(Debug)]
-pub(crate) struct ReplyCandidate {
-    /// Indices of the actions that occur, with their counts.
-    pub(crate) actions: Vec<(u32, u32)>,
-    /// Which of the sums they have.
-    pub(crate) sum: usize,
-    /// P(actions | size).
-    pub(crate) probability: f64,
-    /// P(actions | size, replies).
-    pub(crate) with_replies: f64,
-}
-
-/// The candidates that matter.
-#[derive(Debug)]
-pub(crate) struct ReplyAnswer {
-    /// Most probable given the size first.
-    pub(crate) candidates: Vec<ReplyCandidate>,
-    /// ln P(size), as a multiple of the unit of the sums' weights.
-    pub(crate) ln_size: f64,
-    /// P(replies | size).
-    pub(crate) reply_probability: f64,
 }
 
 impl CommandReplies {
@@ -87,37 +65,50 @@ impl ReplyCandidates {
         Some(self.reader.as_ref()?.1.read(&replies.sizes))
     }
 
-    /// The candidates with one of some sums that are most probable given these replies, at most `limit`. `None` where
-    /// that is too much to compute, or where no actions explain both: sizes alone have to do.
-    pub(crate) fn most_probable<'a>(
+    /// The candidates with one of some sums that are most probable given these replies, at most `limit`; how many there are
+    /// beside these is not counted. The weights of sums are multiples of `heaviest`. `None` where that is too much to
+    /// compute, or where no actions explain both: sizes alone have to do.
+    pub(crate) fn most_probable(
         &mut self,
         model: &Model,
+        names: &SharedList<Arc<str>>,
         replies: &CommandReplies,
-        sums: impl Iterator<Item = &'a TargetSum>,
+        sums: &[TargetSum],
+        heaviest: f64,
         limit: usize,
-    ) -> Option<ReplyAnswer> {
+    ) -> Option<FoundCandidates> {
         let inference = self.inference.get_or_init(|| ReplyInference::new(model)).as_ref()?;
-        let sums: Vec<WeightedSum> =
-            sums.map(|sum| WeightedSum { bytes: sum.bytes, weight: sum.weight }).take(MAX_SUMS + 1).collect();
         if sums.len() > MAX_SUMS {
             return None;
         }
-        let ln_size = inference.ln_size(&sums).ok()?;
+        let weighted: Vec<WeightedSum> =
+            sums.iter().map(|sum| WeightedSum { bytes: sum.bytes, weight: sum.weight }).collect();
+        let ln_size = inference.ln_size(&weighted).ok()?;
         let seen = self.read(model, replies)?;
         let inference = self.inference.get()?.as_ref()?;
-        let MostProbable { ln_total, listed } = inference.most_probable(&seen, &sums, limit).ok()?;
+        let MostProbable { ln_total, listed } =
+            inference.most_probable(&seen, &weighted, limit.min(MAX_CANDIDATES)).ok()?;
         let reply_probability = (ln_total - ln_size).exp().min(1.0);
         if listed.is_empty() || !ln_size.is_finite() || reply_probability < MIN_PROBABILITY {
             return None;
         }
-        let candidate = |InferredActions { actions, sum, ln_weight, probability: with_replies }| {
-            let probability = f64::exp(ln_weight - ln_size).min(1.0);
-            ReplyCandidate { actions, sum, probability, with_replies }
-        };
-        let mut candidates: Vec<ReplyCandidate> = listed.into_iter().map(candidate).collect();
+        let of_size = |one: InferredActions| (f64::exp(one.ln_weight - ln_size).min(1.0), one);
+        let mut candidates: Vec<(f64, InferredActions)> = listed.into_iter().map(of_size).collect();
         // Equal ones stay in the order of what they are worth with the replies.
-        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        Some(ReplyAnswer { candidates, ln_size, reply_probability })
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let with_replies = candidates.iter().map(|(_, one)| one.probability).collect();
+        let mut list = CandidateList::new(names, limit);
+        for (probability, InferredActions { actions, sum, .. }) in candidates {
+            let TargetSum { epsilon, weight, .. } = sums[sum];
+            list.push(actions.into_iter(), epsilon, probability, Some(weight));
+        }
+        Some(FoundCandidates {
+            listed: list.into_candidates(),
+            count: 0,
+            probability: Some((ln_size + heaviest.ln()).exp().min(1.0)),
+            reply_probability: Some(reply_probability),
+            with_replies: Some(with_replies),
+        })
     }
 }
 
