@@ -11,25 +11,11 @@ const MAX_HELD: usize = 1024;
 /// The most commands whose replies are shared out together.
 const MAX_GROUP: usize = 8;
 
-/// Identifications in the order in which they came.
+/// Identifications in the order in which they came, each with what is known of its replies; `None` as long as others may
+/// share them.
 #[derive(Debug, Default)]
 pub(crate) struct OverlapQueue {
-    held: VecDeque<HeldIdentification>,
-}
-
-#[derive(Debug)]
-struct HeldIdentification {
-    identification: Box<Identification>,
-    place: Place,
-}
-
-/// An identification's place among those that share replies.
-#[derive(Debug)]
-enum Place {
-    /// Not known yet.
-    Open,
-    /// It goes on with what is known of its replies.
-    Known(RepliesKnown),
+    held: VecDeque<(Box<Identification>, Option<RepliesKnown>)>,
 }
 
 /// What is known of the replies to a command.
@@ -46,27 +32,26 @@ pub(crate) enum RepliesKnown {
 
 impl OverlapQueue {
     pub(crate) fn push(&mut self, identification: Box<Identification>) {
-        let is_own = identification.command.has_own_replies();
-        let place = if is_own { Place::Known(RepliesKnown::Own) } else { Place::Open };
-        self.held.push_back(HeldIdentification { identification, place });
+        let known = identification.command.has_own_replies().then_some(RepliesKnown::Own);
+        self.held.push_back((identification, known));
     }
 
     /// The next identification whose replies are known as far as they ever will be; at the end of the stream, that is all.
     pub(crate) fn next(&mut self, is_end: bool) -> Option<(Box<Identification>, RepliesKnown)> {
-        if matches!(self.held.front()?.place, Place::Open) && !self.group(is_end || self.held.len() > MAX_HELD) {
+        if self.held.front()?.1.is_none() && !self.group(is_end || self.held.len() > MAX_HELD) {
             return None;
         }
-        let HeldIdentification { identification, place } = self.held.pop_front()?;
-        let Place::Known(replies) = place else { return None };
-        Some((identification, replies))
+        let (identification, known) = self.held.pop_front()?;
+        Some((identification, known?))
     }
 
     /// Finds the group that begins with the first identification. False if later ones may still belong to it.
     fn group(&mut self, is_end: bool) -> bool {
         let mut members: Vec<usize> = Vec::new();
         let mut last: Option<&Command> = None;
-        for (at, held) in self.held.iter().enumerate() {
-            let command = &held.identification.command;
+        for (at, (Identification { command, .. }, _)) in
+            self.held.iter().map(|(own, known)| (&**own, known)).enumerate()
+        {
             match last {
                 Some(last) if (last.flow, last.direction) != (command.flow, command.direction) => continue,
                 Some(_) if command.shared_replies.is_empty() => {
@@ -91,15 +76,15 @@ impl OverlapQueue {
 
     /// Sets what is known of the replies to the members of a group.
     fn set(&mut self, members: &[usize], is_whole: bool) {
-        let group = members.iter().filter_map(|at| self.held.get(*at)).map(|held| &held.identification);
+        let group = members.iter().filter_map(|at| self.held.get(*at)).map(|(identification, _)| identification);
         let commands: Vec<&Command> = group.clone().map(|identification| &identification.command).collect();
         let is_known = is_whole && members.len() <= MAX_GROUP && is_complete(&commands);
         let group: Arc<[Identification]> =
             if is_known { group.map(|identification| (**identification).clone()).collect() } else { Arc::new([]) };
         for (index, at) in members.iter().enumerate() {
             let known = if is_known { RepliesKnown::Grouped(Arc::clone(&group), index) } else { RepliesKnown::Unknown };
-            if let Some(held) = self.held.get_mut(*at) {
-                held.place = Place::Known(known);
+            if let Some((_, own)) = self.held.get_mut(*at) {
+                *own = Some(known);
             }
         }
     }

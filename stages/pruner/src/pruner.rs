@@ -17,7 +17,7 @@ use crate::fit_judge::{FitJudge, weighed};
 use crate::inventory_filter::InventoryFilter;
 use crate::overlap_queue::{OverlapQueue, RepliesKnown};
 use crate::posterior::Posterior;
-use crate::reply_evidence::{ReplyEvidence, ReplyModel};
+use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
 use crate::shared_evidence::{SharedEvidence, shares_of};
 use crate::shared_replies::ReplyShare;
 
@@ -103,7 +103,7 @@ struct PruningKey {
 }
 
 /// What is left of a list of candidates.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct PruningResult {
     candidates: SharedList<Candidate>,
     /// How many candidates that are not listed must be kept.
@@ -119,34 +119,6 @@ struct PruningResult {
     /// How probable numbers of actions and types of devices are, of what is remembered; of mode `none` those of all
     /// candidates.
     sums: CandidateSums,
-}
-
-/// The candidates that the inventory allows, with their probabilities before the replies.
-#[derive(Debug)]
-struct PossibleCandidates<'a> {
-    posterior: Posterior<'a>,
-    /// How many it did not allow.
-    beyond_inventory: u64,
-    /// Whether it allowed any.
-    is_possible: bool,
-    /// How many candidates are not listed.
-    unlisted: u64,
-}
-
-impl PossibleCandidates<'_> {
-    /// What is left of them. If the kept ones hold the truth with the probability to keep (`is_enough`), those that are not
-    /// listed are not needed.
-    fn result(self, bounds: Option<RangeInclusive<u32>>, is_enough: bool, replies: Option<f64>) -> PruningResult {
-        PruningResult {
-            candidates: self.posterior.candidates(),
-            unlisted: if is_enough { 0 } else { self.unlisted },
-            bounds,
-            beyond_inventory: self.beyond_inventory,
-            is_possible: self.is_possible,
-            reply_probability: replies,
-            sums: CandidateSums::default(),
-        }
-    }
 }
 
 impl Pruner {
@@ -232,7 +204,8 @@ impl Pruner {
         }
         self.prepare_model(longer_replies(identification));
         let mut result = self.compute(identification);
-        result.sums = self.sums(if self.mode == PruningMode::None { candidates } else { &result.candidates });
+        let summed = if self.mode == PruningMode::None { candidates } else { &result.candidates };
+        result.sums = CandidateSums::of(summed, self.device_types.as_mut());
         let own_bytes = if result.candidates.is_clone_of(candidates) { 0 } else { size_of_val(&*result.candidates) };
         let of_replies = size_of_val(&*key.single_replies);
         let bytes = ENTRY_BYTES + of_replies + candidates.memory_bytes() + own_bytes;
@@ -265,40 +238,55 @@ impl Pruner {
         }
     }
 
-    /// The candidates that the inventory allows.
-    fn possible<'a>(&self, identification: &'a Identification) -> PossibleCandidates<'a> {
-        let Identification { candidates, .. } = identification;
+    /// The candidates that the inventory allows, with their probabilities before the replies; and what is left of them where
+    /// these say nothing, but for the list.
+    fn possible<'a>(&self, identification: &'a Identification) -> (Posterior<'a>, PruningResult) {
         let unlisted = unlisted(identification);
-        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.model.kinds.is_some());
+        let is_incomplete = unlisted > 0 || self.model.model.kinds.is_some();
+        let mut posterior = Posterior::new(&identification.candidates, is_incomplete);
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
-        PossibleCandidates { posterior, beyond_inventory, is_possible, unlisted }
+        (posterior, PruningResult { unlisted, beyond_inventory, is_possible, ..PruningResult::default() })
+    }
+
+    /// Weighs candidates by evidence, and keeps those that hold the truth with the probability to keep: where they do, those
+    /// that are not listed are not needed.
+    fn weigh(
+        &self,
+        (posterior, result): (&mut Posterior<'_>, &mut PruningResult),
+        evidence: &impl ActionEvidence,
+        evidence_probability: Option<f64>,
+    ) {
+        posterior.weigh(evidence, evidence_probability);
+        result.bounds = Some(evidence.learned_bounds(self.keep));
+        if posterior.keep(self.keep_of_replies()) {
+            result.unlisted = 0;
+        }
     }
 
     /// The result where the replies are those to the command itself.
     fn compute(&self, identification: &Identification) -> PruningResult {
-        let mut possible = self.possible(identification);
-        let posterior = &mut possible.posterior;
+        let (mut posterior, mut result) = self.possible(identification);
         let model = self.model(longer_replies(identification));
         let evidence = ReplyEvidence::new(model, &identification.command, self.inventory.max_actions());
-        let reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
-        let (bounds, is_enough) = match (evidence, self.mode) {
-            (None, _) => (None, false),
+        result.reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
+        match (evidence, self.mode) {
+            (None, _) => {}
             (Some(evidence), PruningMode::Paper) => {
                 let bounds = evidence.paper_bounds();
                 let total = |candidate: &Candidate| u32::try_from(candidate.actions.total()).unwrap_or(u32::MAX);
                 posterior.retain(|candidate| bounds.contains(&total(candidate)));
-                (Some(bounds), false)
+                result.bounds = Some(bounds);
             }
             (Some(evidence), _) => {
                 // Of the decomposer's candidates and replies one by one; so not with candidates dropped, or by other evidence.
-                let is_given = possible.beyond_inventory == 0 && evidence.is_of_single_replies();
-                posterior.weigh(&evidence, identification.reply_probability.filter(|_| is_given));
-                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep_of_replies()))
+                let is_given = result.beyond_inventory == 0 && evidence.only_single().is_some();
+                let given = identification.reply_probability.filter(|_| is_given);
+                self.weigh((&mut posterior, &mut result), &evidence, given);
             }
-        };
-        possible.result(bounds, is_enough, reply_probability)
+        }
+        PruningResult { candidates: posterior.candidates(), ..result }
     }
 
     /// The result of a command whose replies are among those of a group.
@@ -307,7 +295,7 @@ impl Pruner {
         self.prepare_model(longer);
         if self.shared_out.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, group)) {
             let is_alike = group.iter().all(|one| longer_replies(one) == longer);
-            let candidates: Vec<Posterior<'_>> = group.iter().map(|one| self.possible(one).posterior).collect();
+            let candidates: Vec<Posterior<'_>> = group.iter().map(|one| self.possible(one).0).collect();
             let max_actions = self.inventory.max_actions();
             let shares = if is_alike { shares_of(self.model(longer), group, &candidates, max_actions) } else { None };
             self.shared_out = Some((Arc::clone(group), shares));
@@ -318,18 +306,14 @@ impl Pruner {
 
     /// The result where the replies are one of these shares; by the size alone where they are not known.
     fn by_shares(&self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
-        let mut possible = self.possible(identification);
+        let (mut posterior, mut result) = self.possible(identification);
         let (model, command) = (self.model(longer_replies(identification)), &identification.command);
         let max_actions = self.inventory.max_actions();
         let evidence = shares.and_then(|shares| SharedEvidence::new(model, command, shares, max_actions));
-        let (bounds, is_enough) = match evidence {
-            None => (None, false),
-            Some(evidence) => {
-                possible.posterior.weigh(&evidence, None);
-                (Some(evidence.learned_bounds(self.keep)), possible.posterior.keep(self.keep_of_replies()))
-            }
-        };
-        possible.result(bounds, is_enough, None)
+        if let Some(evidence) = evidence {
+            self.weigh((&mut posterior, &mut result), &evidence, None);
+        }
+        PruningResult { candidates: posterior.candidates(), ..result }
     }
 
     /// What is kept before habits are asked: all, as they may find probable what replies do not.
@@ -357,10 +341,6 @@ impl Pruner {
         let is_enough = result.bounds.is_some() && posterior.keep(self.keep);
         let candidates = posterior.candidates();
         PruningResult { unlisted: if is_enough { 0 } else { result.unlisted }, candidates, ..result }
-    }
-
-    fn sums(&mut self, candidates: &[Candidate]) -> CandidateSums {
-        CandidateSums::of(candidates, self.device_types.as_mut())
     }
 
     /// Answers what does not wait any more.
@@ -401,7 +381,7 @@ impl Pruner {
         let result = self.by_habits(&identification, result);
         let sums = match replies {
             RepliesKnown::Own if self.habits.is_none() => result.sums.clone(),
-            _ => self.sums(&result.candidates),
+            _ => CandidateSums::of(&result.candidates, self.device_types.as_mut()),
         };
         if self.mode == PruningMode::None {
             (identification.min_actions, identification.max_actions) = (None, None);

@@ -36,6 +36,10 @@ pub(crate) trait ActionEvidence {
 
     /// The greatest that a command can have.
     fn ln_greatest(&self) -> f64;
+
+    /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is
+    /// no bound.
+    fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32>;
 }
 
 /// The replies to one command, all of them its own.
@@ -82,11 +86,11 @@ type NamedActions = (SharedList<Arc<str>>, Vec<Option<usize>>);
 
 /// The single replies to one command.
 #[derive(Debug)]
-struct SingleReplyEvidence<'a> {
+pub(crate) struct SingleReplyEvidence<'a> {
     classes: &'a SingleReplies,
     /// The actions' names, in the model's order.
     names: Vec<&'a str>,
-    seen: SeenReplies,
+    pub(crate) seen: SeenReplies,
     /// The names that the last candidate referred to, each with its index among the model's actions: a list of candidates
     /// shares them.
     of_names: RefCell<NamedActions>,
@@ -126,7 +130,7 @@ impl<'a> SingleReplyEvidence<'a> {
     }
 
     /// How many replies of each class these actions should have.
-    fn class_counts(&self, actions: &Actions) -> Vec<u32> {
+    pub(crate) fn class_counts(&self, actions: &Actions) -> Vec<u32> {
         let mut of_names = self.of_names.borrow_mut();
         if !of_names.0.is_clone_of(actions.names()) {
             let position = |name: &Arc<str>| self.names.iter().position(|known| *known == &**name);
@@ -163,20 +167,9 @@ impl<'a> ReplyEvidence<'a> {
         })
     }
 
-    /// Whether likelihoods are those of single replies.
-    pub(crate) fn is_of_single_replies(&self) -> bool {
-        self.single.is_some() && self.kinds.is_none()
-    }
-
-    /// How many replies of each class these actions should have, if the likelihood depends on nothing else.
-    pub(crate) fn class_counts(&self, actions: &Actions) -> Option<Vec<u32>> {
-        self.single.as_ref().filter(|_| self.kinds.is_none()).map(|single| single.class_counts(actions))
-    }
-
-    /// ln P(single replies | how many of each class there should be); `None` if the likelihood depends on more.
-    pub(crate) fn ln_likelihood_of_classes(&self, class_counts: &[u32]) -> Option<f64> {
-        let single = self.single.as_ref().filter(|_| self.kinds.is_none())?;
-        Some(single.seen.ln_likelihood(class_counts))
+    /// The single replies, if likelihoods depend on nothing else: on how many of each class there should be.
+    pub(crate) fn only_single(&self) -> Option<&SingleReplyEvidence<'a>> {
+        self.single.as_ref().filter(|_| self.kinds.is_none())
     }
 
     /// P(number of replies | these actions).
@@ -191,13 +184,6 @@ impl<'a> ReplyEvidence<'a> {
     pub(crate) fn greatest_of_number(&self) -> Option<f64> {
         let greatest = || self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
         self.model.is_informative().then(greatest)
-    }
-
-    /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is
-    /// no bound.
-    pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
-        let (least, most) = self.model.bounds(self.replies, keep);
-        least..=most
     }
 
     /// The numbers of actions by the paper, where every action has its replies.
@@ -232,6 +218,11 @@ impl ActionEvidence for ReplyEvidence<'_> {
         }
         let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
         of_number.ln() + self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0)).ln()
+    }
+
+    fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
+        let (least, most) = self.model.bounds(self.replies, keep);
+        least..=most
     }
 }
 

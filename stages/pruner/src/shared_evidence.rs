@@ -9,7 +9,7 @@ use sizeleak_frame::{Actions, Command, Identification, SingleReply};
 use sizeleak_model::statistics::ln_sum;
 
 use crate::posterior::Posterior;
-use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
+use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel, SingleReplyEvidence};
 use crate::shared_replies::{PooledReplies, ReplyShare, share_out};
 
 /// The most replies that are shared out.
@@ -51,31 +51,33 @@ impl<'a> SharedEvidence<'a> {
         let ln_terms: Vec<f64> = self.shares.iter().map(|(ln_weight, one)| ln_weight + ln_likelihood(one)).collect();
         ln_sum(&ln_terms)
     }
-
-    /// The numbers of actions that all but 1 − `keep` of commands with any of these replies have.
-    pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
-        let bounds = || self.shares.iter().map(|(_, evidence)| evidence.learned_bounds(keep));
-        let least = bounds().map(|bounds| *bounds.start()).min().unwrap_or(0);
-        least..=bounds().map(|bounds| *bounds.end()).max().unwrap_or(u32::MAX)
-    }
 }
 
 impl ActionEvidence for SharedEvidence<'_> {
     fn ln_likelihood(&self, actions: &Actions) -> f64 {
-        let Some(counts) = self.shares.first().and_then(|(_, one)| one.class_counts(actions)) else {
+        let Some(single) = self.shares.first().and_then(|(_, one)| one.only_single()) else {
             return self.ln_sum(|one| one.ln_likelihood(actions));
         };
+        let counts = single.class_counts(actions);
         let mut known = self.known.borrow_mut();
         if let Some(ln_likelihood) = known.get(&counts) {
             return *ln_likelihood;
         }
-        let ln_likelihood = self.ln_sum(|one| one.ln_likelihood_of_classes(&counts).unwrap_or(f64::NEG_INFINITY));
+        let of_single = |single: &SingleReplyEvidence<'_>| single.seen.ln_likelihood(&counts);
+        let ln_likelihood = self.ln_sum(|one| one.only_single().map_or(f64::NEG_INFINITY, of_single));
         known.insert(counts, ln_likelihood);
         ln_likelihood
     }
 
     fn ln_greatest(&self) -> f64 {
         self.ln_sum(ActionEvidence::ln_greatest)
+    }
+
+    /// Of commands with any of these replies.
+    fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
+        let bounds = || self.shares.iter().map(|(_, evidence)| evidence.learned_bounds(keep));
+        let least = bounds().map(|bounds| *bounds.start()).min().unwrap_or(0);
+        least..=bounds().map(|bounds| *bounds.end()).max().unwrap_or(u32::MAX)
     }
 }
 
@@ -118,9 +120,10 @@ impl<'a> ProbableActions<'a> {
     fn new(evidence: &ReplyEvidence<'_>, candidates: &'a Posterior<'_>) -> Self {
         let (mut by_classes, mut others) = (BTreeMap::new(), Vec::new());
         for (candidate, probability) in candidates.left() {
-            match evidence.class_counts(&candidate.actions) {
-                Some(counts) => *by_classes.entry(counts).or_insert(0.0) += probability,
-                None => others.push((&candidate.actions, probability)),
+            if let Some(single) = evidence.only_single() {
+                *by_classes.entry(single.class_counts(&candidate.actions)).or_insert(0.0) += probability;
+            } else {
+                others.push((&candidate.actions, probability));
             }
         }
         by_classes.retain(|_, probability| *probability > NEGLIGIBLE);
@@ -136,7 +139,7 @@ impl<'a> ProbableActions<'a> {
     fn expected_likelihood(&self, evidence: &ReplyEvidence<'_>) -> f64 {
         let likelihood = |ln: f64| ln.exp().max(f64::MIN_POSITIVE);
         let of_classes = |(counts, probability): (&Vec<u32>, &f64)| {
-            probability * evidence.ln_likelihood_of_classes(counts).map_or(0.0, likelihood)
+            probability * evidence.only_single().map_or(0.0, |single| likelihood(single.seen.ln_likelihood(counts)))
         };
         let of_other =
             |(actions, probability): &(&Actions, f64)| probability * likelihood(evidence.ln_likelihood(actions));

@@ -80,8 +80,9 @@ pub(crate) fn share_out(
         all_before.push(std::mem::replace(&mut before, after));
         all_steps.push(steps);
         all_shares.push((shares, probabilities));
-        states = next.into_iter().map(Some).collect();
-        leave_out_improbable(&mut states, &before);
+        // No step begins at a state that hardly matters.
+        states =
+            next.into_iter().zip(&before).map(|(left, weight)| Some(left).filter(|_| *weight >= NEGLIGIBLE)).collect();
     }
     let mut behind = vec![1.0; states.len()];
     let mut shared = Vec::with_capacity(commands);
@@ -99,15 +100,6 @@ pub(crate) fn share_out(
     }
     shared.reverse();
     Some(shared)
-}
-
-/// Empties the states that hardly matter, so that no step begins at them.
-fn leave_out_improbable(states: &mut [Option<Vec<u32>>], weights: &[f64]) {
-    for (state, weight) in states.iter_mut().zip(weights) {
-        if *weight < NEGLIGIBLE {
-            *state = None;
-        }
-    }
 }
 
 /// Divides by the greatest, so that long groups do not underflow; `None` if all are 0.

@@ -1,5 +1,6 @@
 //! Order, probabilities and the share that is kept.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -67,6 +68,10 @@ impl ActionEvidence for Hopeless {
 
     fn ln_greatest(&self) -> f64 {
         -901.0
+    }
+
+    fn learned_bounds(&self, _: f64) -> RangeInclusive<u32> {
+        0..=u32::MAX
     }
 }
 
