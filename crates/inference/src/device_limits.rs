@@ -82,7 +82,8 @@ impl DeviceLimits {
         Totals(self.places[class] * u128::from(number))
     }
 
-    /// See [`Self::share`].
+    /// The factor of the prior for devices that are free, given how many actions there are of each class; 0 beyond the
+    /// limits.
     pub(crate) fn share_of(&self, totals: Totals) -> f64 {
         let mut known = self.known_shares.borrow_mut();
         if known.len() >= MAX_KNOWN_SHARES {
@@ -90,7 +91,8 @@ impl DeviceLimits {
         }
         *known.entry(totals).or_insert_with(|| {
             let digit = |(place, next): (&u128, &u128)| (totals.0 % next / place) as u32;
-            self.share(&self.places.iter().zip(&self.places[1..]).map(digit).collect::<Vec<u32>>())
+            let totals: Vec<u32> = self.places.iter().zip(&self.places[1..]).map(digit).collect();
+            self.limits.free_shares(&self.order, &totals)
         })
     }
 
@@ -109,31 +111,6 @@ impl DeviceLimits {
     /// The most actions of a command.
     pub(crate) fn max_actions(&self) -> u32 {
         self.max_actions
-    }
-
-    /// The factor of the prior for devices that are free, given how many actions there are of each class; 0 beyond the
-    /// limits.
-    pub(crate) fn share(&self, totals: &[u32]) -> f64 {
-        if self.limits.admits_totals(totals) { self.limits.free_shares(&self.order, totals) } else { 0.0 }
-    }
-
-    /// Takes a device for an action of a class, given how far each condition is used up. Returns the share of its
-    /// devices that were free; `None` if none is.
-    fn take(&self, class: usize, used: &mut [u32]) -> Option<f64> {
-        let held = || self.limits.conditions().iter().enumerate().filter(|(_, one)| one.holds_class(class));
-        let (mut free, mut devices) = (u32::MAX, u32::MAX);
-        for (at, condition) in held() {
-            let used = used.get_mut(at)?;
-            if *used >= condition.max() {
-                return None;
-            }
-            if condition.devices() < u32::MAX {
-                free = free.min(condition.devices().saturating_sub(*used));
-                devices = devices.min(condition.devices());
-            }
-            *used += 1;
-        }
-        Some(if devices == u32::MAX { 1.0 } else { f64::from(free) / f64::from(devices) })
     }
 
     /// The weights of all multisets of each number of actions together, from 0, given those of k actions of each class.
@@ -160,7 +137,7 @@ impl DeviceLimits {
         before
     }
 
-    /// The greatest [`Self::share`] of each number of actions, from 0. `None` where devices can be used up in too many ways.
+    /// The greatest [`Self::share_of`] of each number of actions, from 0. `None` where devices can be used up in too many ways.
     pub(crate) fn greatest_shares(&self) -> Option<Vec<f64>> {
         let mut before = vec![1.0];
         for layer in self.layers()? {
@@ -236,7 +213,7 @@ impl DeviceLimits {
                         *next.entry(self.still_open(&used, later, counter)).or_insert(places)
                     };
                     steps.push(Step { from, to, number, factor });
-                    let Some(free) = self.take(*class, &mut used) else { break };
+                    let Some(free) = self.limits.take(*class, &mut used) else { break };
                     factor *= free;
                 }
             }

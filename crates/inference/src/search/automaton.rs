@@ -48,8 +48,8 @@ pub(super) struct State {
     pub(super) untake: Option<u32>,
     /// The state of the next layer after passing on.
     pub(super) pass: u32,
-    /// How many devices are free for the action; `u32::MAX` without an inventory.
-    pub(super) free_devices: u32,
+    /// The share of its devices that are free for the action; 1 without an inventory.
+    pub(super) free: f64,
     /// How many actions were taken so far, if the limits count them ([`Limits::counter`]); else 0.
     pub(super) actions_so_far: u32,
 }
@@ -102,11 +102,12 @@ impl LayerBuilder {
         let mut taken_from = BTreeMap::new();
         let mut number = 0;
         while let Some(key) = self.keys.get(number as usize).cloned() {
-            let take = after_one_more(limits, class, &key).map(|key| self.number(key));
+            let mut taken = key.clone();
+            let free = limits.take(class, &mut taken);
+            let take = free.map(|_| self.number(taken));
             if let Some(take) = take {
                 taken_from.insert(take, number);
             }
-            let free_devices = free_devices(limits, class, &key);
             let actions_so_far = limits.counter().and_then(|at| key.get(at)).copied().unwrap_or(0);
             let mut passed = key;
             for (used, _) in passed.iter_mut().zip(open).filter(|(_, open)| !**open) {
@@ -116,7 +117,7 @@ impl LayerBuilder {
                 self.next_entries.push(passed.clone());
                 self.next_entries.len() as u32 - 1
             });
-            states.push(State { take, untake: None, pass, free_devices, actions_so_far });
+            states.push(State { take, untake: None, pass, free: free.unwrap_or(0.0), actions_so_far });
             if self.keys.len() > room || self.keys.len() * limits.conditions().len() > MAX_STATE_NUMBERS {
                 return None;
             }
@@ -127,31 +128,13 @@ impl LayerBuilder {
         }
         Some(states)
     }
+
     fn number(&mut self, key: Vec<u32>) -> u32 {
         *self.numbers.entry(key).or_insert_with_key(|key| {
             self.keys.push(key.clone());
             self.keys.len() as u32 - 1
         })
     }
-}
-
-fn after_one_more(limits: &Limits, class: usize, key: &[u32]) -> Option<Vec<u32>> {
-    if class >= limits.classes() {
-        return None;
-    }
-    let used = key.iter().zip(limits.conditions());
-    let used = used.map(|(used, condition)| {
-        let used = used.checked_add(u32::from(condition.holds_class(class)))?;
-        (used <= condition.max()).then_some(used)
-    });
-    used.collect()
-}
-
-/// How many devices are free for a class's actions.
-fn free_devices(limits: &Limits, class: usize, key: &[u32]) -> u32 {
-    let held = key.iter().zip(limits.conditions()).filter(|(_, condition)| condition.holds_class(class));
-    let counted = held.filter(|(_, condition)| condition.devices() < u32::MAX);
-    counted.map(|(used, condition)| condition.devices().saturating_sub(*used)).min().unwrap_or(u32::MAX)
 }
 
 /// The actions with their sizes by the classes' order ([`Limits::class_order`]); within a class larger actions come

@@ -68,26 +68,23 @@ impl HeaviestWays {
     /// must be prepared for the sums; those beyond it have no way.
     pub fn find(weights: &WayWeights, sums: &[(i64, f64)], count: u64, most: usize) -> Self {
         // The first sum there is has no factor, and those after it factors below 1.
-        let total = |bytes: i64| usize::try_from(bytes).ok().and_then(|at| weights.totals().get(at)).copied();
+        let total = |bytes: i64| usize::try_from(bytes).ok().and_then(|at| weights.totals.get(at)).copied();
         let possible = |(_, (bytes, _)): &(usize, &(i64, f64))| total(*bytes).is_some_and(|total| total > 0.0);
         let possible: Vec<(usize, &(i64, f64))> = sums.iter().enumerate().filter(possible).collect();
         let Some(first) = possible.iter().map(|(_, (bytes, _))| *bytes).min() else { return Self::default() };
         let scaled = |(sum, (bytes, weight)): (usize, &(i64, f64))| {
-            let weight = weight * (-weights.ln_per_byte() * (bytes - first) as f64).exp();
+            let weight = weight * (-weights.ln_per_byte * (bytes - first) as f64).exp();
             ScaledSum { sum, bytes: *bytes, weight }
         };
         let sums: Vec<ScaledSum> = possible.into_iter().map(scaled).collect();
         let total: f64 = sums.iter().map(|sum| sum.weight * total(sum.bytes).unwrap_or(0.0)).sum();
-        let wanted = Wanted { total, count, most };
         let found = if weights.varies() {
             let bytes = AllSums::new(weights, sums);
-            Search { weights, sums: bytes }.heaviest(vec![Pmf::certain(0)], &wanted)
+            Search { weights, sums: bytes }.heaviest(vec![Pmf::certain(0)], total, count, most)
         } else {
-            let start = |sum: &ScaledSum| Rest { bytes: sum.bytes as usize, weight: sum.weight, sum: sum.sum };
-            let starts = sums.iter().map(start).collect();
-            Search { weights, sums: EachSum }.heaviest(starts, &wanted)
+            Search { weights, sums: EachSum }.heaviest(sums, total, count, most)
         };
-        Self { found, total, ln_total: total.ln() - weights.ln_per_byte() * first as f64 }
+        Self { found, total, ln_total: total.ln() - weights.ln_per_byte * first as f64 }
     }
 
     /// The heaviest first; those of equal weight as they were found: the heavier branch first, or else the one that
@@ -106,20 +103,12 @@ impl HeaviestWays {
     }
 }
 
-/// A sum with its weight in the scale of the table.
+/// A sum, or what is left of it, with its weight in the scale of the table.
 #[derive(Debug, Clone, Copy)]
 struct ScaledSum {
     sum: usize,
     bytes: i64,
     weight: f64,
-}
-
-/// What is searched for.
-struct Wanted {
-    /// The weight of all ways.
-    total: f64,
-    count: u64,
-    most: usize,
 }
 
 /// How the sums weigh what was taken.
@@ -143,32 +132,25 @@ trait Sums {
 /// With single sizes, each sum is searched on its own.
 struct EachSum;
 
-/// What is left of a sum.
-#[derive(Debug, Clone, Copy)]
-struct Rest {
-    bytes: usize,
-    weight: f64,
-    sum: usize,
-}
-
 impl Sums for EachSum {
-    type Bytes = Rest;
+    /// What is left of the sum.
+    type Bytes = ScaledSum;
 
-    fn one_more(&self, rest: &Rest, sizes: &Pmf) -> Option<Rest> {
-        let bytes = rest.bytes.checked_sub(sizes.least() as usize)?;
-        Some(Rest { bytes, ..*rest })
+    fn one_more(&self, rest: &ScaledSum, sizes: &Pmf) -> Option<ScaledSum> {
+        let bytes = rest.bytes - sizes.least();
+        (bytes >= 0).then_some(ScaledSum { bytes, ..*rest })
     }
 
-    fn bound(&mut self, rest: &Rest, weights: &WayWeights, layer: usize, state: u32) -> f64 {
+    fn bound(&mut self, rest: &ScaledSum, weights: &WayWeights, layer: usize, state: u32) -> f64 {
         let end = if rest.bytes == 0 { Heaviest::END } else { Heaviest::NONE };
-        rest.weight * weights.heaviest(layer, state).map_or(end, |row| row[rest.bytes]).0
+        rest.weight * weights.heaviest(layer, state).map_or(end, |row| row[rest.bytes as usize]).0
     }
 
-    fn most_probable(&self, rest: &Rest) -> usize {
+    fn most_probable(&self, rest: &ScaledSum) -> usize {
         rest.sum
     }
 
-    fn width(_: &Rest) -> usize {
+    fn width(_: &ScaledSum) -> usize {
         1
     }
 }
@@ -187,7 +169,7 @@ impl AllSums {
     fn new(weights: &WayWeights, mut sums: Vec<ScaledSum>) -> Self {
         sums.sort_by_key(|sum| sum.bytes);
         let most = sums.last().map_or(0, |sum| sum.bytes);
-        Self { sums, most, ways_on: vec![None; weights.states() + 1] }
+        Self { sums, most, ways_on: vec![None; weights.walks.automaton.state_count + 1] }
     }
 
     fn ways_on_from(&self, row: &[Heaviest]) -> Pmf {
@@ -253,8 +235,8 @@ struct Branch<B> {
 }
 
 impl<S: Sums> Search<'_, S> {
-    fn heaviest(&mut self, starts: Vec<S::Bytes>, wanted: &Wanted) -> Found {
-        let Wanted { total, count, most } = *wanted;
+    /// At most `most` of the `count` ways, which weigh `total` together.
+    fn heaviest(&mut self, starts: Vec<S::Bytes>, total: f64, count: u64, most: usize) -> Found {
         let start = |bytes: S::Bytes| {
             let bound = self.sums.bound(&bytes, self.weights, 0, 0);
             Branch { layer: 0, state: 0, taken: 0, bytes, weight: 1.0, bound }
@@ -295,13 +277,14 @@ impl<S: Sums> Search<'_, S> {
     fn above(&mut self, mut threshold: f64, starts: Vec<Branch<S::Bytes>>, most: usize) -> (Found, bool) {
         let (mut found, mut work, mut pending) = (Found::default(), 0, starts);
         // How many are taken of each action, in the order of the model's list.
-        let mut counts = vec![0; self.weights.layers()];
+        let layers = &self.weights.walks.automaton.layers;
+        let mut counts = vec![0; layers.len()];
         while let Some(branch) = pending.pop() {
             if branch.bound < threshold || branch.bound <= 0.0 {
                 continue;
             }
             if let Some(before) = branch.layer.checked_sub(1) {
-                counts[self.weights.action(before)] = branch.taken;
+                counts[layers[before].action] = branch.taken;
             }
             if branch.layer == counts.len() {
                 found.push(branch.bound, self.sums.most_probable(&branch.bytes), &counts);
@@ -326,9 +309,9 @@ impl<S: Sums> Search<'_, S> {
     fn branch_off(&mut self, from: Branch<S::Bytes>, threshold: f64, to: &mut Vec<Branch<S::Bytes>>) -> usize {
         let (weights, layer) = (self.weights, from.layer + 1);
         let (mut bytes, mut work) = (from.bytes, 0);
-        for ((step, state), taken) in weights.steps(from.layer, from.state).zip(0..) {
+        for ((step, state), taken) in weights.walks.steps(from.layer, from.state).zip(0..) {
             if taken > 0 {
-                let Some(longer) = self.sums.one_more(&bytes, weights.sizes(from.layer)) else { break };
+                let Some(longer) = self.sums.one_more(&bytes, &weights.walks.sizes[from.layer]) else { break };
                 bytes = longer;
             }
             work += S::width(&bytes);

@@ -4,7 +4,7 @@
 //! end of a walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller. Where each
 //! device is as likely, taking the nth weighs 1 / n, and the end g(t) ([`CommandWeights`]).
 
-use sizeleak_model::{Condition, Limits, Prior};
+use sizeleak_model::{Limits, Prior};
 
 use super::automaton::{Automaton, Layer};
 use crate::space::{CommandWeights, Home, Premises, PriorName};
@@ -54,23 +54,14 @@ pub(super) struct Transition {
 }
 
 /// Takes a layer's action 0, 1, 2… times from a state, as often as the limits allow.
-fn transitions_from(
-    layer: &Layer,
-    state: usize,
-    limits: &Limits,
-    prior: &WalkPrior<'_>,
-) -> impl Iterator<Item = Transition> {
-    let class = limits.class_of(layer.action);
-    let conditions = limits.conditions().iter().filter(move |condition| condition.holds_class(class));
-    let devices = conditions.map(Condition::devices).min().unwrap_or(u32::MAX);
+fn transitions_from(layer: &Layer, state: usize, prior: &WalkPrior<'_>) -> impl Iterator<Item = Transition> {
     let (mut at, mut ln_weight, mut nth) = (layer.states.get(state), 0.0, 0);
     std::iter::from_fn(move || {
         let state = at?;
         let transition =
             Transition { weight: f64::exp(ln_weight), ln_weight, next: state.pass, actions: state.actions_so_far };
         nth += 1;
-        let free = if devices == u32::MAX { 1.0 } else { f64::from(state.free_devices) / f64::from(devices) };
-        ln_weight += prior.ln_next(layer.action, nth, free);
+        ln_weight += prior.ln_next(layer.action, nth, state.free);
         at = state.take.and_then(|take| layer.states.get(take as usize));
         Some(transition)
     })
@@ -80,9 +71,9 @@ fn transitions_from(
 /// over the weights of all walks of n actions besides.
 #[derive(Debug, Clone)]
 pub(super) struct WeighedTransitions {
-    pub(super) transitions: Vec<Transition>,
+    transitions: Vec<Transition>,
     /// The index of each state's first transition, by the state's index among all states.
-    pub(super) firsts: Vec<usize>,
+    firsts: Vec<usize>,
 }
 
 impl WeighedTransitions {
@@ -99,7 +90,7 @@ impl WeighedTransitions {
                 let walks = entering.get(state).copied().unwrap_or(0.0);
                 let first = transitions.len();
                 firsts.push(first);
-                transitions.extend(transitions_from(layer, state, limits, prior));
+                transitions.extend(transitions_from(layer, state, prior));
                 if transitions.len() > MAX_TRANSITIONS {
                     return None;
                 }
@@ -130,6 +121,18 @@ impl WeighedTransitions {
         }
         Some(Self { transitions, firsts })
     }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.transitions.len()
+    }
+
+    /// The transitions of a state, by its index among all states.
+    pub(super) fn of_state(&self, state: usize) -> &[Transition] {
+        let first = self.firsts.get(state).copied().unwrap_or(self.transitions.len());
+        let end = self.firsts.get(state + 1).copied().unwrap_or(self.transitions.len());
+        self.transitions.get(first..end).unwrap_or_default()
+    }
 }
 
 /// ln g(t) of each end of the walks where each device is as likely; `None` where that is too much to compute.
@@ -139,11 +142,4 @@ fn ln_ends(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Opt
     let weights = CommandWeights::new(home, limits, &premises).ok()?;
     let ln_end = |totals: &Vec<u32>| weights.of_totals.get(totals).copied().unwrap_or(0.0).ln();
     Some(automaton.ends.iter().map(ln_end).collect())
-}
-
-/// The transitions of a state, by its index among all states.
-pub(super) fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -> &'a [Transition] {
-    let first = firsts.get(state).copied().unwrap_or(transitions.len());
-    let end = firsts.get(state + 1).copied().unwrap_or(transitions.len());
-    transitions.get(first..end).unwrap_or_default()
 }

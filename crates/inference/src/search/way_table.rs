@@ -11,7 +11,7 @@
 use sizeleak_model::Pmf;
 
 use super::automaton::{Automaton, State};
-use super::prior_walk::{Transition, WeighedTransitions, of_state};
+use super::prior_walk::{Transition, WeighedTransitions};
 
 /// The most bytes of memory that a table takes.
 pub(super) const MAX_TABLE_BYTES: usize = 256 << 20;
@@ -94,15 +94,6 @@ pub(super) enum Priors {
     Geometric(Vec<f64>),
 }
 
-/// A row for each state of each layer, with a cell for each sum from 0 on.
-#[derive(Debug, Clone)]
-pub(super) struct WayTable<W> {
-    /// The largest sum there is room for, in bytes.
-    max_sum: usize,
-    width: usize,
-    cells: Vec<W>,
-}
-
 /// The largest sum that there is room for with so many states, in bytes.
 pub(super) fn reach<W>(states: usize) -> usize {
     (MAX_TABLE_BYTES / size_of::<W>() / states.max(1)).saturating_sub(1)
@@ -112,40 +103,6 @@ pub(super) fn reach<W>(states: usize) -> usize {
 pub(super) fn wider(width: usize, sum: usize, max_sum: usize) -> Option<usize> {
     // Doubling keeps the number of computations small.
     (sum >= width).then(|| (sum + 1).max(width * 2).min(max_sum + 1))
-}
-
-impl<W: Ways> WayTable<W> {
-    /// An empty table for sums up to `max_sum`, as far as there is room.
-    pub(super) fn new(states: usize, max_sum: usize) -> Self {
-        Self { max_sum: max_sum.min(reach::<W>(states)), width: 0, cells: Vec::new() }
-    }
-
-    /// The largest sum there is room for, in bytes.
-    pub(super) fn max_sum(&self) -> usize {
-        self.max_sum
-    }
-
-    /// The width that rows should have for a sum; `None` where they are wide enough.
-    pub(super) fn wider(&self, sum: usize) -> Option<usize> {
-        wider(self.width, sum, self.max_sum)
-    }
-
-    /// Computes all rows anew.
-    pub(super) fn fill(&mut self, walks: &Walks, width: usize) {
-        self.width = width;
-        self.cells.clear();
-        self.cells.resize(width * walks.automaton.state_count, W::NONE);
-        walks.visit_rows(width, |offset, rows: &[Vec<W>]| {
-            for (own, row) in self.cells[offset * width..].chunks_exact_mut(width).zip(rows) {
-                own.copy_from_slice(row);
-            }
-        });
-    }
-
-    /// The cells of a state, by its index among all states.
-    pub(super) fn row(&self, state: usize) -> &[W] {
-        &self.cells[state * self.width..(state + 1) * self.width]
-    }
 }
 
 impl Walks {
@@ -168,8 +125,8 @@ impl Walks {
         let mut rows = vec![end];
         for (at, layer) in self.automaton.layers.iter().enumerate().rev() {
             rows = match &self.priors {
-                Priors::Exact(WeighedTransitions { transitions, firsts }) => {
-                    let of_layer = |state| of_state(transitions, firsts, layer.offset + state);
+                Priors::Exact(weighed) => {
+                    let of_layer = |state| weighed.of_state(layer.offset + state);
                     let transitions: Vec<&[Transition]> = (0..layer.states.len()).map(of_layer).collect();
                     exact_rows(&transitions, &self.sizes[at], rows)
                 }
@@ -183,18 +140,15 @@ impl Walks {
     pub(super) fn steps(&self, layer: usize, state: u32) -> impl Iterator<Item = (f64, u32)> {
         let found = &self.automaton.layers[layer];
         let (transitions, factor) = match &self.priors {
-            Priors::Exact(WeighedTransitions { transitions, firsts }) => {
-                (of_state(transitions, firsts, found.offset + state as usize), 0.0)
-            }
-            Priors::Geometric(factors) => (&[][..], factors[layer]),
+            Priors::Exact(weighed) => (weighed.of_state(found.offset + state as usize), None),
+            Priors::Geometric(factors) => (&[][..], Some(factors[layer])),
         };
-        let is_geometric = matches!(self.priors, Priors::Geometric(_));
-        let (mut at, mut weight) = (Some(state).filter(|_| is_geometric), 1.0);
+        let (mut at, mut weight) = (factor.map(|_| state), 1.0);
         let geometric = std::iter::from_fn(move || {
             let state = found.states[at? as usize];
             at = state.take;
             let step = (weight, state.pass);
-            weight *= factor;
+            weight *= factor?;
             Some(step)
         });
         transitions.iter().map(|step| (step.weight, step.next)).chain(geometric)

@@ -11,7 +11,7 @@ use sizeleak_model::{Action, Limits, Pmf, Prior};
 use super::automaton::{Automaton, Layer};
 use super::prior_walk::{COUNTED_ACTIONS, WalkPrior, WeighedTransitions};
 use super::way_counts::action_sizes;
-use super::way_table::{Heaviest, Priors, Walks, WayTable};
+use super::way_table::{Heaviest, Priors, Walks, Ways, reach, wider};
 
 /// The most products that filling a table takes; some seconds.
 const MAX_PRODUCTS: usize = 1 << 32;
@@ -19,13 +19,16 @@ const MAX_PRODUCTS: usize = 1 << 32;
 /// Weights of the ways to make up sums, over one automaton.
 #[derive(Debug, Clone)]
 pub struct WayWeights {
-    walks: Walks,
+    pub(super) walks: Walks,
     /// In all weights, each byte has the factor exp(`ln_per_byte`) besides, so that they neither vanish nor overflow; it
     /// cancels out. The factor of an action has it for the least size, and the sizes for what is beyond that.
-    ln_per_byte: f64,
-    /// Of all ways to each sum.
-    totals: Vec<f64>,
-    heaviest: WayTable<Heaviest>,
+    pub(super) ln_per_byte: f64,
+    /// The largest sum there is room for, in bytes.
+    max_sum: usize,
+    /// Of all ways to each sum there is.
+    pub(super) totals: Vec<f64>,
+    /// What no way from a state on exceeds: a row for each state of each layer, with a cell for each sum that is left.
+    heaviest: Vec<Heaviest>,
 }
 
 impl WayWeights {
@@ -57,7 +60,7 @@ impl WayWeights {
         let limits = prior.limits(limits, most);
         let automaton = Automaton::new(&action_sizes(actions).ok()?, &limits)?;
         let transitions = WeighedTransitions::new(&automaton, &limits, prior)?;
-        let products = transitions.transitions.len();
+        let products = transitions.len();
         let weights = Self::new(automaton, Priors::Exact(transitions), actions, (max_sum, 0.0), products)?;
         (weights.reach() == max_sum).then_some(weights)
     }
@@ -96,72 +99,44 @@ impl WayWeights {
         }
         let widest = sizes.iter().map(Pmf::len).max()?;
         let in_time = (MAX_PRODUCTS / products.saturating_mul(widest).max(1)).checked_sub(1)?;
-        let heaviest = WayTable::new(automaton.state_count, max_sum.min(in_time));
-        Some(Self { walks: Walks { automaton, priors, sizes }, ln_per_byte, totals: Vec::new(), heaviest })
+        let max_sum = max_sum.min(in_time).min(reach::<Heaviest>(automaton.state_count));
+        let walks = Walks { automaton, priors, sizes };
+        Some(Self { walks, ln_per_byte, max_sum, totals: Vec::new(), heaviest: Vec::new() })
     }
 
     /// The largest sum there is room for, in bytes.
     pub fn reach(&self) -> usize {
-        self.heaviest.max_sum()
+        self.max_sum
     }
 
     /// Computes the table up to this sum; returns whether there is room for it.
     pub fn prepare(&mut self, sum: usize) -> bool {
-        if sum > self.reach() {
+        if sum > self.max_sum {
             return false;
         }
-        if let Some(width) = self.heaviest.wider(sum) {
-            self.heaviest.fill(&self.walks, width);
+        if let Some(width) = wider(self.totals.len(), sum, self.max_sum) {
+            self.heaviest.clear();
+            self.heaviest.resize(width * self.walks.automaton.state_count, Heaviest::NONE);
+            self.walks.visit_rows(width, |offset, rows: &[Vec<Heaviest>]| {
+                for (own, row) in self.heaviest[offset * width..].chunks_exact_mut(width).zip(rows) {
+                    own.copy_from_slice(row);
+                }
+            });
             self.totals = self.walks.totals(width);
         }
         true
     }
 
-    /// The logarithm of the factor that each byte has besides its weight.
-    pub(super) fn ln_per_byte(&self) -> f64 {
-        self.ln_per_byte
-    }
-
-    /// The weights of all ways to each sum there is.
-    pub(super) fn totals(&self) -> &[f64] {
-        &self.totals
-    }
-
     /// For each number of bytes left, what no way from a state on exceeds; `None` beyond the last layer.
     pub(super) fn heaviest(&self, layer: usize, state: u32) -> Option<&[Heaviest]> {
-        let layer = self.walks.automaton.layers.get(layer)?;
-        Some(self.heaviest.row(layer.offset + state as usize))
+        let (layer, width) = (self.walks.automaton.layers.get(layer)?, self.totals.len());
+        self.heaviest[(layer.offset + state as usize) * width..].get(..width)
     }
 
     /// A state's index among those of all layers; the next one beyond the last layer.
     pub(super) fn index(&self, layer: usize, state: u32) -> usize {
         let layers = &self.walks.automaton.layers;
         layers.get(layer).map_or(self.walks.automaton.state_count, |layer| layer.offset + state as usize)
-    }
-
-    /// How many states all layers have together.
-    pub(super) fn states(&self) -> usize {
-        self.walks.automaton.state_count
-    }
-
-    /// Taking a layer's action 0, 1, 2… times from a state: what that weighs, and the state of the next layer.
-    pub(super) fn steps(&self, layer: usize, state: u32) -> impl Iterator<Item = (f64, u32)> {
-        self.walks.steps(layer, state)
-    }
-
-    /// How many layers there are: one for each action.
-    pub(super) fn layers(&self) -> usize {
-        self.walks.sizes.len()
-    }
-
-    /// The action of a layer, by its index in the model's list.
-    pub(super) fn action(&self, layer: usize) -> usize {
-        self.walks.automaton.layers[layer].action
-    }
-
-    /// The sizes of a layer's action.
-    pub(super) fn sizes(&self, layer: usize) -> &Pmf {
-        &self.walks.sizes[layer]
     }
 
     /// Whether an action has several sizes.

@@ -29,17 +29,31 @@ impl Limits {
         free.zip(devices).map_or(1.0, |(free, devices)| f64::from(free) / f64::from(devices))
     }
 
-    /// The product of [`Self::free_share`] over all actions, which are given devices one after the other, those of one class
-    /// after those of another in this order.
+    /// The product of [`Self::take`] over all actions, which are given devices one after the other, those of one class after
+    /// those of another in this order; 0 beyond the limits.
     pub fn free_shares(&self, order: &[usize], totals: &[u32]) -> f64 {
-        let (mut given, mut product) = (vec![0; totals.len()], 1.0);
-        for class in order.iter().copied() {
-            while given[class] < totals[class] {
-                product *= self.free_share(class, &given);
-                given[class] += 1;
+        let mut used = vec![0; self.conditions().len()];
+        let actions = order.iter().flat_map(|class| std::iter::repeat_n(*class, totals[*class] as usize));
+        actions.map(|class| self.take(class, &mut used).unwrap_or(0.0)).product()
+    }
+
+    /// Gives a device to one more action of a class, given how far each condition is used up. Returns the share of its
+    /// devices that were free, 1 where nothing limits them; `None` if none is.
+    pub fn take(&self, class: usize, used: &mut [u32]) -> Option<f64> {
+        let (mut free, mut devices) = (u32::MAX, u32::MAX);
+        let held = self.conditions().iter().zip(used).filter(|(condition, _)| condition.holds_class(class));
+        for (condition, used) in held {
+            if *used >= condition.max() {
+                return None;
             }
+            if condition.devices() < u32::MAX {
+                free = free.min(condition.devices().saturating_sub(*used));
+                devices = devices.min(condition.devices());
+            }
+            *used += 1;
         }
-        product
+        let share = if devices == u32::MAX { 1.0 } else { f64::from(free) / f64::from(devices) };
+        (class < self.classes()).then_some(share)
     }
 
     /// The logarithm of the number of ways in which conditions can be used up after a set of classes.
