@@ -103,7 +103,7 @@ impl CommandSpace {
         let bytes: Vec<i64> = home.actions.iter().map(|action| action.size.max(0)).collect();
         check_width(&bytes, limits.max_actions())?;
         let weight = if premises.prior == PriorName::Devices { WayWeight::Share } else { WayWeight::One };
-        let ways = |inventory| DeviceWays::new(inventory, home.actions, &limits, weight);
+        let ways = |inventory| DeviceWays::new(inventory, home.actions, &limits, weight, |device| 1 << device);
         let ways = home.inventory.map(ways).transpose()?;
         let is_cut = all.max_actions().min(home.max_actions) > MAX_ACTIONS;
         let left_out = if is_cut { more_actions(home.prior, premises, MAX_ACTIONS) } else { 0.0 };
@@ -153,6 +153,11 @@ impl CommandSpace {
             plogp: sums.weighted_log,
         };
         Ok(all.into_iter().map(row).collect())
+    }
+
+    /// How many actions there are.
+    pub(crate) fn actions(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The most actions of a command.

@@ -3,14 +3,13 @@
 //! The same figures as [`super::Measures`] has of [`super::Observation::command`], for homes of more outputs. What is
 //! too improbable to change a figure is left out, and its probability is known.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
 use super::key_figures::entropy_bits;
 use super::observation::{Row, RowKey, rows};
-use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenClasses, SeenTogether};
+use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenReplies};
 use super::size_noise::SizeNoise;
 use crate::space::{CommandSpace, SpaceError};
 
@@ -135,59 +134,4 @@ impl CommandFigures {
         });
         Ok(cells)
     }
-}
-
-/// What is seen of replies.
-#[derive(Debug)]
-enum SeenReplies<'a> {
-    /// With what is seen by the number of actions, once it is asked for.
-    OfActions(&'a ReplyNoise<'a>, BTreeMap<u32, SeenTogether>),
-    OfClasses(SeenClasses<'a>),
-}
-
-impl<'a> SeenReplies<'a> {
-    fn new(replies: &'a ReplyNoise<'a>) -> Self {
-        if let ReplyNoise::Classes(classes) = replies {
-            Self::OfClasses(SeenClasses::new(classes))
-        } else {
-            Self::OfActions(replies, BTreeMap::new())
-        }
-    }
-
-    /// The entropy of what is seen of the replies to a command of so many actions with so many replies of each class.
-    fn bits(&mut self, actions: u32, classes: &[u32]) -> Result<f64, SpaceError> {
-        match self {
-            Self::OfActions(replies, known) => Ok(of_actions(replies, known, actions)?.bits),
-            Self::OfClasses(of_classes) => of_classes.bits(classes),
-        }
-    }
-
-    /// What is seen of the replies to a command with at least about this probability, each once.
-    fn visit(
-        &mut self,
-        actions: u32,
-        classes: &[u32],
-        least: f64,
-        visit: &mut impl FnMut(&[u32], f64),
-    ) -> Result<(), SpaceError> {
-        match self {
-            Self::OfActions(replies, known) => {
-                of_actions(replies, known, actions)?.seen.iter().for_each(|(seen, share)| visit(seen, *share));
-                Ok(())
-            }
-            Self::OfClasses(of_classes) => of_classes.visit(classes, least, visit),
-        }
-    }
-}
-
-/// What is seen of the replies to a command of so many actions.
-fn of_actions<'k>(
-    replies: &ReplyNoise<'_>,
-    known: &'k mut BTreeMap<u32, SeenTogether>,
-    actions: u32,
-) -> Result<&'k SeenTogether, SpaceError> {
-    Ok(match known.entry(actions) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => new.insert(replies.distribution(actions, &[])?.into()),
-    })
 }

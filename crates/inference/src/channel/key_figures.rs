@@ -1,5 +1,7 @@
 //! What is known of each output of a channel, collected row by row, and the measures that follow from it alone.
 
+use std::borrow::Borrow;
+
 use serde::Serialize;
 
 use crate::channel::{Channel, ChannelRow};
@@ -39,7 +41,7 @@ pub(crate) struct SeenOutput {
 pub(crate) struct SeenOutputs {
     outputs: Vec<SeenOutput>,
     /// All secrets together.
-    prior: SecretSums,
+    pub(crate) prior: SecretSums,
     /// H(T | A) in bits.
     output_bits: f64,
 }
@@ -48,14 +50,12 @@ impl KeyFigures {
     /// Those of a channel's rows, whose outputs have indexes below `outputs`. The worst cases are those of outputs that
     /// have at least this probability.
     pub fn of_rows(rows: impl IntoIterator<Item = ChannelRow>, outputs: usize, least_probability: f64) -> Self {
-        let mut seen = SeenOutputs::new(outputs);
-        rows.into_iter().for_each(|row| seen.add(&row));
-        seen.key_figures(least_probability)
+        SeenOutputs::of(rows, outputs).key_figures(least_probability)
     }
 
     /// Those of a channel.
     pub fn of(channel: &Channel) -> Self {
-        SeenOutputs::of(channel).key_figures(0.0)
+        SeenOutputs::of(&channel.rows, channel.outputs).key_figures(0.0)
     }
 }
 
@@ -74,13 +74,10 @@ impl SeenOutput {
 }
 
 impl SeenOutputs {
-    fn new(outputs: usize) -> Self {
-        Self { outputs: vec![SeenOutput::NONE; outputs], prior: SecretSums::NONE, output_bits: 0.0 }
-    }
-
-    pub(crate) fn of(channel: &Channel) -> Self {
-        let mut seen = Self::new(channel.outputs);
-        channel.rows.iter().for_each(|row| seen.add(row));
+    /// From rows whose outputs have indexes below `outputs`.
+    pub(crate) fn of<R: Borrow<ChannelRow>>(rows: impl IntoIterator<Item = R>, outputs: usize) -> Self {
+        let mut seen = Self { outputs: vec![SeenOutput::NONE; outputs], prior: SecretSums::NONE, output_bits: 0.0 };
+        rows.into_iter().for_each(|row| seen.add(row.borrow()));
         seen
     }
 
@@ -104,11 +101,6 @@ impl SeenOutputs {
     /// The outputs that may be seen.
     pub(crate) fn possible(&self) -> impl Iterator<Item = &SeenOutput> {
         self.outputs.iter().filter(|seen| seen.probability > 0.0)
-    }
-
-    /// All secrets together.
-    pub(crate) fn prior(&self) -> &SecretSums {
-        &self.prior
     }
 
     /// H(A) in bits.

@@ -101,8 +101,8 @@ pub struct SetSizes {
 impl Channel {
     /// What this channel gives away.
     pub fn measures(&self) -> Measures {
-        let seen = SeenOutputs::of(self);
-        let (prior, prior_bits) = (seen.prior(), seen.prior_bits());
+        let seen = SeenOutputs::of(&self.rows, self.outputs);
+        let (prior, prior_bits) = (&seen.prior, seen.prior_bits());
         let KeyFigures { guessing, named, times_guessing, information_bits, worst_posterior, smallest_set } =
             seen.key_figures(0.0);
         let share = |is_meant: &dyn Fn(&SeenOutput) -> bool| {

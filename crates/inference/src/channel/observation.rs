@@ -119,15 +119,10 @@ pub(super) fn rows(
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
     let walk = space.visit(&parts, &mut |combination| {
         let actions = combination.of_classes.iter().sum();
-        let mut varying = vec![0; sizes.varying().distributions()];
-        let mut classes = replies.of_command().to_vec();
-        for (part, count) in parts.iter().zip(combination.of_parts) {
-            let action = part.actions()[0];
-            sizes.varying().of_action(action).iter().for_each(|at| varying[*at] += count);
-            for (class, sent) in classes.iter_mut().zip(replies.of_action(action)) {
-                *class += sent * count;
-            }
-        }
+        // The actions of a part look alike, so that it does not matter which of them occur.
+        let mut counts = vec![0; space.actions()];
+        parts.iter().zip(combination.of_parts).for_each(|(part, count)| counts[part.actions()[0]] = *count);
+        let (varying, classes) = (sizes.varying().of_counts(&counts), replies.of_counts(&counts));
         let kinds = space.type_shares(combination.of_classes);
         if rows.len() > MAX_ROWS {
             return ControlFlow::Break(());
@@ -173,7 +168,7 @@ impl Seen {
                 .or_insert_with(|| sizes.number_all(size_noise.sizes(*bytes, *actions, varying)));
             let of_reply = of_replies.get(&(*actions, classes.as_slice())).map_or(&[][..], Vec::as_slice);
             entries += of_size.len() * of_reply.len();
-            if entries > most_entries || outputs.numbers.len() > MAX_OUTPUTS {
+            if entries > most_entries || outputs.0.len() > MAX_OUTPUTS {
                 return Err(SpaceError::TooMany);
             }
             let mut of_row = Vec::with_capacity(of_size.len() * of_reply.len());
@@ -257,20 +252,13 @@ fn check_least_entries(
 }
 
 /// Numbers of values, in the order in which they are first seen.
-struct Numbering<T> {
-    numbers: BTreeMap<T, u32>,
-}
-
-impl<T> Default for Numbering<T> {
-    fn default() -> Self {
-        Self { numbers: BTreeMap::new() }
-    }
-}
+#[derive(Default)]
+struct Numbering<T>(BTreeMap<T, u32>);
 
 impl<T: Ord> Numbering<T> {
     fn number(&mut self, value: T) -> u32 {
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry(value).or_insert(next)
+        let next = self.0.len() as u32;
+        *self.0.entry(value).or_insert(next)
     }
 
     /// A distribution over values as one over their numbers.
@@ -280,7 +268,7 @@ impl<T: Ord> Numbering<T> {
 
     /// The values in the order of their numbers.
     fn in_order(self) -> Vec<T> {
-        let mut values: Vec<(T, u32)> = self.numbers.into_iter().collect();
+        let mut values: Vec<(T, u32)> = self.0.into_iter().collect();
         values.sort_unstable_by_key(|(_, number)| *number);
         values.into_iter().map(|(value, _)| value).collect()
     }

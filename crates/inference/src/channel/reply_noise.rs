@@ -151,10 +151,10 @@ impl<'a> ReplyNoise<'a> {
         let found = match self {
             Self::Unseen => vec![(Vec::new(), 1.0)],
             Self::Count(replies) => counts(replies, actions),
-            Self::Classes(replies) => {
+            Self::Classes(_) => {
                 let mut found = Vec::new();
                 let mut add = |seen: &[u32], probability: f64| found.push((seen.to_vec(), probability));
-                SeenClasses::new(replies).visit(classes, MIN_PROBABILITY, &mut add)?;
+                SeenReplies::new(self).visit(actions, classes, MIN_PROBABILITY, &mut add)?;
                 found.sort_unstable_by(|one, other| one.0.cmp(&other.0));
                 found
             }
@@ -179,24 +179,25 @@ fn counts(replies: &ReplyCountModel, actions: u32) -> ReplyDistribution {
     found
 }
 
-/// What is seen of so many replies of each class, as far as it was asked for.
+/// What is seen of the replies to commands, as far as it was asked for.
 #[derive(Debug)]
-pub(super) struct SeenClasses<'a> {
-    replies: &'a ReplyClasses,
+pub(super) struct SeenReplies<'a> {
+    noise: &'a ReplyNoise<'a>,
+    looks: usize,
     /// By class and number of replies: what is seen of them, the most probable first.
     of_numbers: Vec<Vec<ReplyDistribution>>,
     /// The classes, those together that may look alike.
     alike: Vec<Vec<usize>>,
     /// What is seen of classes that may look alike, the most probable first, by how many replies of each there should be,
-    /// and of no others.
+    /// and of no others. Without classes, all that is seen, by the number of actions.
     together: BTreeMap<Vec<u32>, SeenTogether>,
 }
 
 /// What is seen, with its entropy in bits.
 #[derive(Debug)]
-pub(super) struct SeenTogether {
-    pub(super) seen: ReplyDistribution,
-    pub(super) bits: f64,
+struct SeenTogether {
+    seen: ReplyDistribution,
+    bits: f64,
 }
 
 impl From<ReplyDistribution> for SeenTogether {
@@ -206,33 +207,47 @@ impl From<ReplyDistribution> for SeenTogether {
     }
 }
 
-impl<'a> SeenClasses<'a> {
-    pub(super) fn new(replies: &'a ReplyClasses) -> Self {
-        let nothing = vec![vec![(vec![0; replies.looks], 1.0)]];
-        let of_numbers = vec![nothing; replies.classes.len()];
-        Self { replies, of_numbers, alike: replies.alike(), together: BTreeMap::new() }
+impl<'a> SeenReplies<'a> {
+    pub(super) fn new(noise: &'a ReplyNoise<'a>) -> Self {
+        let (classes, looks, alike) = match noise {
+            ReplyNoise::Classes(replies) => (replies.classes.len(), replies.looks, replies.alike()),
+            ReplyNoise::Count(_) => (0, 1, Vec::new()),
+            ReplyNoise::Unseen => (0, 0, Vec::new()),
+        };
+        let nothing = vec![vec![(vec![0; looks], 1.0)]];
+        Self { noise, looks, of_numbers: vec![nothing; classes], alike, together: BTreeMap::new() }
     }
 
-    /// The entropy of what is seen, in bits. Classes that never look alike are independent.
-    pub(super) fn bits(&mut self, classes: &[u32]) -> Result<f64, SpaceError> {
-        Ok(self.parts(classes)?.iter().map(|part| part.bits).sum())
+    /// The entropy of what is seen of the replies to a command of so many actions that should have so many of each class, in
+    /// bits. Classes that never look alike are independent.
+    pub(super) fn bits(&mut self, actions: u32, classes: &[u32]) -> Result<f64, SpaceError> {
+        Ok(self.parts(actions, classes)?.iter().map(|part| part.bits).sum())
     }
 
-    /// What is seen with at least about this probability, each once.
+    /// What is seen of them, each once; of classes, with at least about this probability.
     pub(super) fn visit(
         &mut self,
+        actions: u32,
         classes: &[u32],
         least: f64,
         visit: &mut impl FnMut(&[u32], f64),
     ) -> Result<(), SpaceError> {
-        let looks = self.replies.looks;
-        let parts: Vec<&[(Vec<u32>, f64)]> = self.parts(classes)?.into_iter().map(|part| &part.seen[..]).collect();
+        let (looks, least) = (self.looks, if self.alike.is_empty() { 0.0 } else { least });
+        let parts = self.parts(actions, classes)?;
+        let parts: Vec<&[(Vec<u32>, f64)]> = parts.into_iter().map(|part| &part.seen[..]).collect();
         walk(&parts, &mut vec![0; looks], 1.0, least, visit);
         Ok(())
     }
 
     /// The parts of these classes that never look alike, where there should be replies.
-    fn parts(&mut self, classes: &[u32]) -> Result<Vec<&SeenTogether>, SpaceError> {
+    fn parts(&mut self, actions: u32, classes: &[u32]) -> Result<Vec<&SeenTogether>, SpaceError> {
+        let ReplyNoise::Classes(replies) = self.noise else {
+            let own = vec![actions];
+            if !self.together.contains_key(&own) {
+                self.together.insert(own.clone(), self.noise.distribution(actions, &[])?.into());
+            }
+            return Ok(vec![&self.together[&own]]);
+        };
         let mut keys = Vec::new();
         for at in 0..self.alike.len() {
             let mut own = vec![0; classes.len()];
@@ -241,7 +256,7 @@ impl<'a> SeenClasses<'a> {
                 continue;
             }
             if !self.together.contains_key(&own) {
-                let seen = self.see_together(&self.alike[at].clone(), classes)?;
+                let seen = self.see_together(replies, &self.alike[at].clone(), classes)?;
                 self.together.insert(own.clone(), seen.into());
             }
             keys.push(own);
@@ -249,9 +264,14 @@ impl<'a> SeenClasses<'a> {
         Ok(keys.iter().map(|key| &self.together[key]).collect())
     }
 
-    fn see_together(&mut self, alike: &[usize], classes: &[u32]) -> Result<ReplyDistribution, SpaceError> {
+    fn see_together(
+        &mut self,
+        replies: &ReplyClasses,
+        alike: &[usize],
+        classes: &[u32],
+    ) -> Result<ReplyDistribution, SpaceError> {
         for class in alike {
-            self.prepare(*class, classes[*class] as usize)?;
+            prepare(&mut self.of_numbers[*class], &replies.classes[*class], classes[*class] as usize)?;
         }
         let of_class = |class: &usize| &self.of_numbers[*class][classes[*class] as usize];
         if let [class] = alike {
@@ -260,30 +280,34 @@ impl<'a> SeenClasses<'a> {
         let parts: Vec<&[(Vec<u32>, f64)]> = alike.iter().map(|class| &of_class(class)[..]).collect();
         let mut found: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
         let mut add = |seen: &[u32], probability: f64| *found.entry(seen.to_vec()).or_default() += probability;
-        walk(&parts, &mut vec![0; self.replies.looks], 1.0, MIN_PROBABILITY, &mut add);
+        walk(&parts, &mut vec![0; self.looks], 1.0, MIN_PROBABILITY, &mut add);
         Ok(most_probable_first(found))
     }
+}
 
-    fn prepare(&mut self, class: usize, number: usize) -> Result<(), SpaceError> {
-        let of_numbers = &mut self.of_numbers[class];
-        while of_numbers.len() <= number {
-            let mut more: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
-            for (seen, probability) in &of_numbers[of_numbers.len() - 1] {
-                for (look, share) in self.replies.classes[class].iter().filter(|(_, share)| *share > 0.0) {
-                    let mut seen = seen.clone();
-                    if let Some(look) = look {
-                        seen[*look] += 1;
-                    }
-                    *more.entry(seen).or_default() += probability * share;
+/// Adds what is seen of more replies of a class, up to this number, given what becomes of one.
+fn prepare(
+    of_numbers: &mut Vec<ReplyDistribution>,
+    outcomes: &[(Option<usize>, f64)],
+    number: usize,
+) -> Result<(), SpaceError> {
+    while of_numbers.len() <= number {
+        let mut more: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+        for (seen, probability) in &of_numbers[of_numbers.len() - 1] {
+            for (look, share) in outcomes.iter().filter(|(_, share)| *share > 0.0) {
+                let mut seen = seen.clone();
+                if let Some(look) = look {
+                    seen[*look] += 1;
                 }
+                *more.entry(seen).or_default() += probability * share;
             }
-            if more.len() > MAX_OUTCOMES {
-                return Err(SpaceError::TooMany);
-            }
-            of_numbers.push(most_probable_first(more));
         }
-        Ok(())
+        if more.len() > MAX_OUTCOMES {
+            return Err(SpaceError::TooMany);
+        }
+        of_numbers.push(most_probable_first(more));
     }
+    Ok(())
 }
 
 fn most_probable_first(seen: BTreeMap<Vec<u32>, f64>) -> ReplyDistribution {
@@ -358,16 +382,17 @@ mod tests {
                 is_exact: true,
             };
             let classes = &numbers[..looks.len()];
-            let mut seen = SeenClasses::new(&replies);
+            let expected = all_together(&replies, classes);
+            let noise = ReplyNoise::Classes(replies);
+            let mut seen = SeenReplies::new(&noise);
             let mut found = BTreeMap::new();
             let mut is_new = true;
             let mut add = |seen: &[u32], share: f64| is_new &= found.insert(seen.to_vec(), share).is_none();
-            seen.visit(classes, 0.0, &mut add).unwrap();
-            let expected = all_together(&replies, classes);
+            seen.visit(0, classes, 0.0, &mut add).unwrap();
             prop_assert!(is_new && found.keys().eq(expected.keys()));
             prop_assert!(found.values().zip(expected.values()).all(|(one, other)| (one - other).abs() < 1e-12));
             let bits = entropy_bits(expected.into_values());
-            prop_assert!((seen.bits(classes).unwrap() - bits).abs() < 1e-9);
+            prop_assert!((seen.bits(0, classes).unwrap() - bits).abs() < 1e-9);
         }
     }
 }

@@ -34,11 +34,6 @@ impl VaryingSizes {
         self.of_action[action]
     }
 
-    /// How many distributions there are.
-    pub fn distributions(&self) -> usize {
-        self.one.len()
-    }
-
     /// How many actions of each distribution a command has, given the counts of its actions.
     pub fn of_counts(&self, counts: &[u32]) -> Vec<u32> {
         let mut varying = vec![0; self.one.len()];
