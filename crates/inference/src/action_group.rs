@@ -53,7 +53,7 @@ impl Groups {
         devices: DeviceLimits,
         number_weights: Vec<f64>,
     ) -> Option<Self> {
-        let mut behind = vec![no_action(devices.max_actions())];
+        let mut behind = vec![no_action(devices.max_actions)];
         let mut open = vec![vec![false; per_command.len()]];
         for group in list.iter().rev() {
             let mut sent = open[open.len() - 1].clone();
@@ -102,7 +102,7 @@ pub(crate) fn groups(
     let mut keyed: Vec<(GroupKey, SizedAction)> = actions
         .iter()
         .map(|action| {
-            let (sent, class) = (sent(action), devices.class_of(action.index));
+            let (sent, class) = (sent(action), devices.limits.class_of(action.index));
             (GroupKey { is_silent: sent.is_empty(), sent, class }, *action)
         })
         .collect();

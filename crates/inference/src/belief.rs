@@ -20,32 +20,10 @@ pub struct StateBelief {
 #[derive(Debug, Clone, Default)]
 pub struct Belief {
     /// After the last command, by state. Empty before the first one: messages are as they were learned.
-    pub(crate) states: Vec<StateBelief>,
+    pub states: Vec<StateBelief>,
     /// The most probable state of all messages.
-    pub(crate) best: usize,
-    /// The habits in each state that is probable enough. Others are judged by those of the most probable one.
-    pub(crate) followed: BTreeMap<usize, HabitBelief>,
-}
-
-impl Belief {
-    /// The belief in each state after the last command.
-    pub fn states(&self) -> &[StateBelief] {
-        &self.states
-    }
-
-    /// The most probable state of all messages.
-    pub fn best(&self) -> usize {
-        self.best
-    }
-
-    /// Forgets what can be computed again, which takes most of a belief's memory.
-    pub fn forget_known(&self) {
-        self.followed.values().for_each(HabitBelief::forget_known);
-    }
-
-    /// The habits of the flow in each state that is probable enough; none where they cannot be told, as before the first
-    /// command.
-    pub fn followed(&self) -> impl Iterator<Item = (usize, &HabitBelief)> {
-        self.followed.iter().map(|(state, habits)| (*state, habits))
-    }
+    pub best: usize,
+    /// The habits in each state that is probable enough. Others are judged by those of the most probable one. None where
+    /// habits cannot be told, as before the first command.
+    pub followed: BTreeMap<usize, HabitBelief>,
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
-use crate::inference::{Beyond, ExplainedReplies, ReplyInference};
-use crate::number_walk::{Numbers, WeightedSum};
+use crate::inference::{ExplainedReplies, ReplyInference};
+use crate::number_walk::{Beyond, Numbers, WeightedSum};
 
 /// Listed actions have this much of the probability together, unless there are too many.
 const LISTED_SHARE: f64 = 1.0 - 1e-6;
@@ -132,13 +132,13 @@ impl ReplyInference {
         });
         let mut all: Vec<Contribution<'_>> = contributions.collect();
         let sums = [WeightedSum { bytes: sum, weight: 1.0 }];
-        let listed = Listed { limit: MAX_MEMBERS, share: MEMBERS_SHARE, are_all_tried: false };
         let mut of_numbers = vec![0.0; self.groups.number_weights.len().max(2) - 1];
         for one in &all {
             of_numbers[one.of_groups.iter().sum::<u32>().max(1) as usize - 1] += one.joint;
         }
-        let (_, found) = found(&self.groups.list, &mut all, &sums, listed);
-        (of_numbers, found.into_iter().map(|Found { actions, joint, .. }| Member { actions, prior: joint }).collect())
+        let (_, found) = found(&self.groups.list, &mut all, &sums, (MAX_MEMBERS, MEMBERS_SHARE), None);
+        let member = |InferredActions { actions, probability: prior, .. }| Member { actions, prior };
+        (of_numbers, found.into_iter().map(member).collect())
     }
 }
 
@@ -154,15 +154,11 @@ impl ExplainedReplies<'_> {
             before: Cow::default(),
         });
         let mut all: Vec<Contribution<'_>> = contributions.collect();
-        let listed = Listed { limit, share: LISTED_SHARE, are_all_tried: true };
-        let (total, found) = found(groups, &mut all, sums, listed);
-        let inferred = |Found { actions, sum, weight, joint }| InferredActions {
-            actions,
-            sum,
-            ln_weight: f64::ln(weight),
-            probability: f64::min(joint / total, 1.0),
-        };
-        let mut listed: Vec<InferredActions> = found.into_iter().map(inferred).collect();
+        // Mostly, there is room for all.
+        let (total, mut listed) = found(groups, &mut all, sums, (limit, LISTED_SHARE), Some(LAST_THRESHOLD));
+        for one in &mut listed {
+            one.probability = (one.probability / total).min(1.0);
+        }
         listed.sort_by(|a, b| {
             b.probability.total_cmp(&a.probability).then_with(|| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)))
         });
@@ -177,25 +173,16 @@ impl ExplainedReplies<'_> {
     }
 }
 
-/// Which actions are listed.
-#[derive(Debug, Clone, Copy)]
-struct Listed {
-    /// At least so many have room.
-    limit: usize,
-    /// They have this share of the probability together, if there is room for them.
-    share: f64,
-    /// Whether the last threshold is tried first: mostly, there is room for all.
-    are_all_tried: bool,
-}
-
 /// The probability of all actions, and those that have the share of it, or that are above a threshold as low as there is
-/// room for.
+/// room for: at least `limit` have room. A threshold may be tried before all others. Probabilities that are listed are
+/// multiples of the same unit.
 fn found(
     groups: &[ActionGroup],
     all: &mut Vec<Contribution<'_>>,
     sums: &[WeightedSum],
-    Listed { limit, share, are_all_tried }: Listed,
-) -> (f64, Vec<Found>) {
+    (limit, share): (usize, f64),
+    tried_first: Option<f64>,
+) -> (f64, Vec<InferredActions>) {
     all.retain(|one| one.joint > 0.0);
     all.sort_by(|a, b| b.joint.total_cmp(&a.joint));
     let total: f64 = all.iter().map(|one| one.joint).sum();
@@ -211,14 +198,14 @@ fn found(
         steps_left = listing.steps_left;
         listed.map(|()| listing.found)
     };
-    if are_all_tried && let Ok(found) = above(LAST_THRESHOLD) {
+    if let Some(found) = tried_first.and_then(&mut above) {
         return (total, found);
     }
     let mut threshold = FIRST_THRESHOLD;
     // What is found without room for all above the threshold would be an arbitrary part of it.
-    while let Ok(more) = above(threshold) {
+    while let Some(more) = above(threshold) {
         found = more;
-        if found.len() >= limit || found.iter().map(|found: &Found| found.joint).sum::<f64>() >= share * total {
+        if found.len() >= limit || found.iter().map(|one| one.probability).sum::<f64>() >= share * total {
             break;
         }
         threshold *= LOWER;
@@ -229,22 +216,7 @@ fn found(
     (total, found)
 }
 
-/// Actions above the threshold.
-#[derive(Debug)]
-struct Found {
-    actions: Vec<(u32, u32)>,
-    sum: usize,
-    /// The prior times the weight of the sum.
-    weight: f64,
-    /// The same times the likelihood of the replies, as a multiple of the unit.
-    joint: f64,
-}
-
-/// Too many actions are above the threshold.
-#[derive(Debug, Clone, Copy)]
-struct TooMany;
-
-/// The search for all actions above a threshold.
+/// The search for all actions above a threshold. It ends with `None` where there are too many.
 struct Listing<'a> {
     groups: &'a [ActionGroup],
     /// The least joint weight that is listed.
@@ -253,7 +225,7 @@ struct Listing<'a> {
     steps_left: u64,
     /// The actions chosen so far, last group first.
     chosen: Vec<(u32, u32)>,
-    found: Vec<Found>,
+    found: Vec<InferredActions>,
 }
 
 /// What is fixed while the actions of one group after the other are chosen.
@@ -280,7 +252,7 @@ struct Position {
 }
 
 impl Listing<'_> {
-    fn list(&mut self, all: &mut [Contribution<'_>], sums: &[WeightedSum]) -> Result<(), TooMany> {
+    fn list(&mut self, all: &mut [Contribution<'_>], sums: &[WeightedSum]) -> Option<()> {
         let least = self.least;
         for one in all.iter_mut().take_while(|one| one.joint >= least) {
             if one.before.is_empty() {
@@ -292,20 +264,17 @@ impl Listing<'_> {
                 self.choose_sum(&fixed, self.groups.len(), *bytes, *likelihood * *of_numbers * weight)?;
             }
         }
-        Ok(())
+        Some(())
     }
 
     /// Chooses the sum of the group before `end`, given that of all groups up to it.
-    fn choose_sum(&mut self, fixed: &Fixed<'_>, end: usize, sum: i64, joint: f64) -> Result<(), TooMany> {
+    fn choose_sum(&mut self, fixed: &Fixed<'_>, end: usize, sum: i64, joint: f64) -> Option<()> {
         let Some(group) = end.checked_sub(1) else {
-            if sum == 0 {
-                self.push(fixed, joint)?;
-            }
-            return Ok(());
+            return if sum == 0 { self.push(fixed, joint) } else { Some(()) };
         };
         let number = fixed.of_groups.get(group).copied().unwrap_or(0);
         let groups = self.groups;
-        let (Some(own), Some(before)) = (groups.get(group), fixed.before.get(group)) else { return Ok(()) };
+        let (Some(own), Some(before)) = (groups.get(group), fixed.before.get(group)) else { return Some(()) };
         let sums = own.greatest.first().and_then(|of_all| of_all.get(number as usize));
         for (own, greatest) in sums.into_iter().flat_map(Pmf::iter) {
             let rest = sum - own;
@@ -316,18 +285,18 @@ impl Listing<'_> {
                 self.choose_action(fixed, Position { group, action: 0, number, own, rest, joint })?;
             }
         }
-        Ok(())
+        Some(())
     }
 
     /// Chooses how often an action of a group occurs.
-    fn choose_action(&mut self, fixed: &Fixed<'_>, at: Position) -> Result<(), TooMany> {
-        self.steps_left = self.steps_left.checked_sub(1).ok_or(TooMany)?;
+    fn choose_action(&mut self, fixed: &Fixed<'_>, at: Position) -> Option<()> {
+        self.steps_left = self.steps_left.checked_sub(1)?;
         let groups = self.groups;
-        let (Some(group), Some(before)) = (groups.get(at.group), fixed.before.get(at.group)) else { return Ok(()) };
+        let (Some(group), Some(before)) = (groups.get(at.group), fixed.before.get(at.group)) else { return Some(()) };
         let Some((action, occurrences)) = group.actions.get(at.action).zip(group.occurrences.get(at.action)) else {
             return self.choose_sum(fixed, at.group, at.rest, at.joint);
         };
-        let Some(later) = group.greatest.get(at.action + 1) else { return Ok(()) };
+        let Some(later) = group.greatest.get(at.action + 1) else { return Some(()) };
         for times in 0..=at.number {
             let number = at.number - times;
             let (Some(later), Some(of_times)) = (later.get(number as usize), occurrences.get(times as usize)) else {
@@ -350,17 +319,15 @@ impl Listing<'_> {
                 self.chosen.truncate(chosen);
             }
         }
-        Ok(())
+        Some(())
     }
 
-    fn push(&mut self, fixed: &Fixed<'_>, joint: f64) -> Result<(), TooMany> {
-        if self.found.len() >= self.room {
-            return Err(TooMany);
-        }
+    fn push(&mut self, fixed: &Fixed<'_>, joint: f64) -> Option<()> {
         let mut actions = self.chosen.clone();
         actions.sort_unstable();
-        self.found.push(Found { actions, sum: fixed.sum, weight: joint / fixed.likelihood, joint });
-        Ok(())
+        let ln_weight = (joint / fixed.likelihood).ln();
+        self.found.push(InferredActions { actions, sum: fixed.sum, ln_weight, probability: joint });
+        (self.found.len() <= self.room).then_some(())
     }
 }
 

@@ -10,8 +10,8 @@ use foldhash::fast::RandomState;
 use crate::action_group::Groups;
 use crate::best_actions::{GroupSums, Member};
 use crate::habits::LearnedHabits;
-use crate::inference::{Beyond, RecurringCommand, ReplyInference};
-use crate::number_walk::{Asked, Evidence, Numbers, WeightedSum, numbers};
+use crate::inference::{RecurringCommand, ReplyInference};
+use crate::number_walk::{Asked, Beyond, Evidence, Numbers, WeightedSum, numbers};
 
 /// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
 const MAX_KNOWN: usize = 1 << 18;
@@ -154,8 +154,10 @@ impl CommandClass {
         }
         let (broad, recurring, occurrences) = (0.0, 0.0, Vec::new());
         let mut class = Self { id: 0, sum, class_counts, prior, of_numbers, recurring, broad, members, occurrences };
-        class.broad =
-            habits.map_or(prior, |habits| class.weight(&habits.broad_shares, |actions| habits.broad_factor(actions)));
+        let mut room = Vec::new();
+        class.broad = habits.map_or(prior, |habits| {
+            class.weight(&habits.broad_shares, |actions| habits.broad.factor(actions, &mut room))
+        });
         let mut by_occurrence: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
         let mut count = |actions: &[(u32, u32)], prior: f64, recurring: f64| {
             for occurrence in actions {

@@ -3,7 +3,6 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Add;
 
 use foldhash::fast::RandomState;
 use sizeleak_model::{Condition, Limits, Pmf, Prior, Weight};
@@ -23,26 +22,15 @@ const MAX_KNOWN_SHARES: usize = 1 << 16;
 /// The inventory's limits with the order in which devices are given to classes of actions.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceLimits {
-    limits: Limits,
+    pub(crate) limits: Limits,
     order: Vec<usize>,
-    max_actions: u32,
-    /// What one action of each class adds to [`Totals`].
+    /// The most actions of a command.
+    pub(crate) max_actions: u32,
+    /// What one action of each class adds to totals.
     places: Vec<u128>,
-    known_shares: RefCell<HashMap<Totals, f64, RandomState>>,
+    known_shares: RefCell<HashMap<u128, f64, RandomState>>,
     /// By the place of the class in the order, once they are needed; `None` where they are too many.
     layers: OnceCell<Option<Vec<Layer>>>,
-}
-
-/// How many actions there are of each class of the inventory, as the digits of one number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub(crate) struct Totals(u128);
-
-impl Add for Totals {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
-    }
 }
 
 /// The ways to give devices to so many actions of one class, after the classes before.
@@ -65,7 +53,7 @@ struct Step {
 }
 
 impl DeviceLimits {
-    /// `None` for more classes and devices than [`Totals`] can count.
+    /// `None` for more classes and devices than totals can count.
     pub(crate) fn new(limits: &Limits) -> Option<Self> {
         let limits = limits.counting(MAX_ACTIONS);
         let max_actions = limits.max_actions().min(MAX_ACTIONS);
@@ -78,39 +66,27 @@ impl DeviceLimits {
         Some(Self { order: limits.class_order(), limits, max_actions, places, known_shares, layers })
     }
 
-    pub(crate) fn totals_of(&self, class: usize, number: u32) -> Totals {
-        Totals(self.places[class] * u128::from(number))
+    /// How many actions there are of each class if there are these alone, as the digits of one number: totals add up.
+    pub(crate) fn totals_of(&self, class: usize, number: u32) -> u128 {
+        self.places[class] * u128::from(number)
     }
 
     /// The factor of the prior for devices that are free, given how many actions there are of each class; 0 beyond the
     /// limits.
-    pub(crate) fn share_of(&self, totals: Totals) -> f64 {
+    pub(crate) fn share_of(&self, totals: u128) -> f64 {
         let mut known = self.known_shares.borrow_mut();
         if known.len() >= MAX_KNOWN_SHARES {
             known.clear();
         }
         *known.entry(totals).or_insert_with(|| {
-            let digit = |(place, next): (&u128, &u128)| (totals.0 % next / place) as u32;
+            let digit = |(place, next): (&u128, &u128)| (totals % next / place) as u32;
             let totals: Vec<u32> = self.places.iter().zip(&self.places[1..]).map(digit).collect();
             self.limits.free_shares(&self.order, &totals)
         })
     }
 
-    pub(crate) fn class_of(&self, action: usize) -> usize {
-        self.limits.class_of(action)
-    }
-
-    pub(crate) fn classes(&self) -> usize {
-        self.limits.classes()
-    }
-
     pub(crate) fn max_of_class(&self, class: usize) -> u32 {
         self.limits.max_of_class(class).min(MAX_ACTIONS)
-    }
-
-    /// The most actions of a command.
-    pub(crate) fn max_actions(&self) -> u32 {
-        self.max_actions
     }
 
     /// The weights of all multisets of each number of actions together, from 0, given those of k actions of each class.

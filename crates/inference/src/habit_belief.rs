@@ -49,18 +49,14 @@ enum Memory {
 /// How many commands [`Memory::Latest`] has: an hour to a few days of a home.
 const LATEST: f64 = 40.0;
 
-const fn recurrence(strength: f64, memory: Memory, at_first: f64) -> Recurrence {
-    Recurrence { strength, memory, at_first }
-}
-
 /// From a routine that is hardly one to a few commands that come again and again.
 const RECURRENCES: [Recurrence; 6] = [
-    recurrence(f64::INFINITY, Memory::All, 0.9),
-    recurrence(100.0, Memory::All, 0.02),
-    recurrence(30.0, Memory::All, 0.02),
-    recurrence(10.0, Memory::All, 0.02),
-    recurrence(3.0, Memory::All, 0.02),
-    recurrence(10.0, Memory::Latest, 0.02),
+    Recurrence { strength: f64::INFINITY, memory: Memory::All, at_first: 0.9 },
+    Recurrence { strength: 100.0, memory: Memory::All, at_first: 0.02 },
+    Recurrence { strength: 30.0, memory: Memory::All, at_first: 0.02 },
+    Recurrence { strength: 10.0, memory: Memory::All, at_first: 0.02 },
+    Recurrence { strength: 3.0, memory: Memory::All, at_first: 0.02 },
+    Recurrence { strength: 10.0, memory: Memory::Latest, at_first: 0.02 },
 ];
 
 /// A number for each of them.
@@ -114,12 +110,6 @@ struct SeenClass {
     times: Times,
 }
 
-impl Default for SeenClasses {
-    fn default() -> Self {
-        Self { classes: Vec::new(), all: Times::default(), unit: [1.0; 2] }
-    }
-}
-
 /// How probable a command is in a state.
 #[derive(Debug, Clone)]
 pub(crate) struct Judgement {
@@ -146,7 +136,8 @@ pub struct RecurringClass {
 impl HabitBelief {
     pub(crate) fn new(learned: &LearnedHabits, inference: &ReplyInference) -> Self {
         let own = PACES.map(|pace| OwnHabits::new(pace, learned, inference));
-        Self { weights: weights_at_first(), own, seen: SeenClasses::default() }
+        let seen = SeenClasses { classes: Vec::new(), all: Times::default(), unit: [1.0; 2] };
+        Self { weights: weights_at_first(), own, seen }
     }
 
     /// Habits may change before each command.
@@ -215,8 +206,8 @@ impl HabitBelief {
         self.own.each_ref().map(|own| own.at_step().weight(class))
     }
 
-    /// Forgets what can be computed again.
-    pub(crate) fn forget_known(&self) {
+    /// Forgets what can be computed again, which takes most of a belief's memory.
+    pub fn forget_known(&self) {
         self.own.iter().for_each(|own| own.at_step().forget());
     }
 

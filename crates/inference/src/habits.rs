@@ -69,17 +69,6 @@ impl HabitTable {
         Self { width: habits.len(), numbers, powers, actions, most }
     }
 
-    /// The same where there is one entry: its weight times its factor.
-    pub(crate) fn of_first(&self, actions: &[(u32, u32)]) -> f64 {
-        let number = actions.iter().map(|(_, count)| *count as usize).sum::<usize>();
-        let place = number.max(1).min(self.numbers.len()) - 1;
-        let power = |(action, count): &(u32, u32)| {
-            let powers = &self.powers[*action as usize * (self.most + 1)..];
-            if *count as usize <= self.most { powers[*count as usize] } else { powers[1].powi(count.cast_signed()) }
-        };
-        self.numbers[place] * actions.iter().map(power).product::<f64>()
-    }
-
     /// Of habits that are equally probable.
     pub(crate) fn even(habits: &[Habits]) -> Self {
         let weight = 1.0 / habits.len() as f64;
@@ -122,7 +111,7 @@ pub struct LearnedHabits {
     /// Commands by the learned prior.
     pub(crate) moments: NumberMoments,
     /// Habits that leave nearly everything open, and how many times as frequent numbers of actions are by them.
-    broad: HabitTable,
+    pub(crate) broad: HabitTable,
     pub(crate) broad_shares: Vec<f64>,
 }
 
@@ -139,11 +128,6 @@ impl LearnedHabits {
         let broad = learned.broad_habits(inference)?;
         learned.broad = HabitTable::even(&[broad]);
         Some(learned)
-    }
-
-    /// The factor of a command by habits that leave nearly everything open.
-    pub(crate) fn broad_factor(&self, actions: &[(u32, u32)]) -> f64 {
-        self.broad.of_first(actions)
     }
 
     /// Shares of actions halfway to equal ones, as factors, and broad numbers.

@@ -18,8 +18,8 @@ use crate::belief::{Belief, StateBelief};
 use crate::command_class::CommandClasses;
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
-use crate::inference::{Beyond, ExplainedReplies, RecurringCommand, ReplyInference};
-use crate::number_walk::WeightedSum;
+use crate::inference::{ExplainedReplies, RecurringCommand, ReplyInference};
+use crate::number_walk::{Beyond, WeightedSum};
 use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, PossibleInState, asked_sums};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
@@ -172,7 +172,7 @@ impl Hypotheses {
         let before = command.are_actions_unknown.then(|| belief.states.clone());
         for (at, state) in belief.states.iter_mut().enumerate() {
             let judged = judgements.get(&at);
-            let learned = command.learned()[at];
+            let learned = command.learned[at];
             let [likelihood, of_others] = judged.map_or([learned; 2], |one| [one.likelihood, one.of_others]);
             state.probability *= (1.0 - ODD) * likelihood + odd;
             state.strange *= (1.0 - ODD) * of_others + odd;

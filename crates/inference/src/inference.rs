@@ -3,32 +3,14 @@
 use std::cell::OnceCell;
 
 use sizeleak_model::{Action, Model, Pmf, SeenReplies};
-use thiserror::Error;
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::number_walk::{Asked, Numbers, TooMuchWork, WeightedSum, numbers};
+use crate::number_walk::{Asked, Beyond, Numbers, WeightedSum, numbers};
 use crate::reply_evidence::ReplyEvidence;
 
 /// The most numbers that tables hold: 128 MB.
 const MAX_TABLE_NUMBERS: usize = 1 << 24;
-
-/// The question is beyond what is computed; another way to the answer is needed.
-#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
-pub enum Beyond {
-    /// The sum may be of more actions than are counted.
-    #[error("actions of {0} bytes may be more than are counted")]
-    LargeSum(i64),
-    /// The replies leave more numbers of actions than can be looked at.
-    #[error("the replies leave too many numbers of actions")]
-    TooManyNumbers,
-}
-
-impl From<TooMuchWork> for Beyond {
-    fn from(_: TooMuchWork) -> Self {
-        Self::TooManyNumbers
-    }
-}
 
 /// Sums over all actions of a command, for one model.
 ///
@@ -76,18 +58,18 @@ impl ReplyInference {
             model.actions.iter().map(|action| action.size).enumerate().map(sized).collect();
         let actions = actions.filter(|actions| !actions.is_empty())?;
         let devices = DeviceLimits::new(&limits)?;
-        if table_numbers(&actions, devices.max_actions()) > MAX_TABLE_NUMBERS {
+        if table_numbers(&actions, devices.max_actions) > MAX_TABLE_NUMBERS {
             return None;
         }
-        let mut of_class = vec![Vec::new(); devices.classes()];
+        let mut of_class = vec![Vec::new(); limits.classes()];
         for ActionGroup { class, sums, .. } in groups(&actions, None, prior, &devices) {
             *of_class.get_mut(class)? = sums;
         }
         let number_weights = devices.number_weights(prior, &of_class)?;
         let smallest = actions.iter().map(|action| action.size).min()?;
-        let is_counted = limits.max_actions() <= devices.max_actions();
-        let too_large = if is_counted { i64::MAX } else { smallest * (i64::from(devices.max_actions()) + 1) };
-        let greatest = actions.iter().map(|action| action.size).max()?.saturating_mul(devices.max_actions().into());
+        let is_counted = limits.max_actions() <= devices.max_actions;
+        let too_large = if is_counted { i64::MAX } else { smallest * (i64::from(devices.max_actions) + 1) };
+        let greatest = actions.iter().map(|action| action.size).max()?.saturating_mul(devices.max_actions.into());
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
         // A prior whose actions hardly vary within a command has no numbers for so many of them.

@@ -41,8 +41,8 @@ pub use best_actions::{InferredActions, MostProbable};
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
 pub use hypotheses::{ExplainedStates, Hypotheses};
-pub use inference::{Beyond, ExplainedReplies, ReplyInference};
-pub use number_walk::WeightedSum;
+pub use inference::{ExplainedReplies, ReplyInference};
+pub use number_walk::{Beyond, WeightedSum};
 pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands, asked_sums};
 
 #[cfg(test)]

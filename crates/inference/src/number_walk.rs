@@ -6,9 +6,9 @@
 //! may matter beside what was found, the walk is done again with a lower threshold.
 
 use sizeleak_model::Pmf;
+use thiserror::Error;
 
 use crate::action_group::Groups;
-use crate::device_limits::Totals;
 
 /// What is left out of a probability is at most this share of it.
 const LEFT_OUT: f64 = 1e-7;
@@ -27,9 +27,14 @@ const MAX_PRODUCTS: usize = 1 << 24;
 /// What a step costs, in products: half a million of them are allowed.
 const STEP_PRODUCTS: usize = 32;
 
-/// More work is needed than is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMuchWork;
+/// The question is beyond what is computed; another way to the answer is needed.
+#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
+pub enum Beyond {
+    #[error("actions of {0} bytes may be more than are counted")]
+    LargeSum(i64),
+    #[error("the replies leave too many numbers of actions")]
+    TooManyNumbers,
+}
 
 /// A sum that a command's actions may have, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,7 +93,7 @@ pub(crate) fn numbers(
     evidence: &mut impl Evidence,
     terms: &[f64],
     Asked { sums, range, beside }: Asked<'_>,
-) -> Result<Vec<Numbers>, TooMuchWork> {
+) -> Result<Vec<Numbers>, Beyond> {
     let none = Pmf::one(0, 1.0);
     let prior = groups.prior_behind(0, 0, &none, range);
     let heaviest = sums.iter().map(|sum| sum.weight).fold(0.0, f64::max);
@@ -112,7 +117,7 @@ pub(crate) fn numbers(
     for _ in 0..MAX_WALKS {
         walk.found.clear();
         (walk.left_out, walk.steps_left_out) = (0.0, 0);
-        walk.descend(0, Decided { sums: &none, totals: Totals::default(), actions: 0, prior, terms })?;
+        walk.descend(0, Decided { sums: &none, totals: 0, actions: 0, prior, terms })?;
         let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums)).sum();
         let may_be_left_out = LEFT_OUT * found.max(beside) / heaviest;
         if walk.left_out <= may_be_left_out {
@@ -121,7 +126,7 @@ pub(crate) fn numbers(
         let of_each = may_be_left_out / f64::from(walk.steps_left_out);
         walk.threshold *= if of_each > 0.0 { (of_each / walk.threshold).min(LEAST_FALL) } else { FIRST_THRESHOLD };
     }
-    Err(TooMuchWork)
+    Err(Beyond::TooManyNumbers)
 }
 
 /// The walk through the numbers of all groups.
@@ -146,7 +151,8 @@ struct Walk<'a, E> {
 #[derive(Clone, Copy)]
 struct Decided<'b> {
     sums: &'b Pmf,
-    totals: Totals,
+    /// How many actions there are of each class of the inventory, as the digits of one number.
+    totals: u128,
     actions: usize,
     /// What all that begins so has of the prior at most.
     prior: f64,
@@ -156,7 +162,7 @@ struct Decided<'b> {
 
 impl<E: Evidence> Walk<'_, E> {
     /// Decides on one group after the other.
-    fn descend(&mut self, at: usize, before: Decided<'_>) -> Result<(), TooMuchWork> {
+    fn descend(&mut self, at: usize, before: Decided<'_>) -> Result<(), Beyond> {
         let groups = self.groups;
         let Some(group) = groups.list.get(at) else {
             self.push(before);
@@ -214,8 +220,8 @@ impl<E: Evidence> Walk<'_, E> {
         Ok(())
     }
 
-    fn work(&mut self, products: usize) -> Result<(), TooMuchWork> {
-        self.work_left = self.work_left.checked_sub(products).ok_or(TooMuchWork)?;
+    fn work(&mut self, products: usize) -> Result<(), Beyond> {
+        self.work_left = self.work_left.checked_sub(products).ok_or(Beyond::TooManyNumbers)?;
         Ok(())
     }
 

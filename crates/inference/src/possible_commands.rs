@@ -27,7 +27,7 @@ pub struct PossibleCommands {
     /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
     pub(crate) by_habit: Vec<f64>,
     /// The same with them.
-    pub(crate) learned: Vec<f64>,
+    pub learned: Vec<f64>,
     /// The same by broad habits, for states of all messages.
     pub(crate) broad: Vec<f64>,
     /// The share of commands that do not recur.
@@ -88,11 +88,6 @@ impl PossibleCommands {
         Self { are_actions_unknown: true, ..self }
     }
 
-    /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
-    pub fn learned(&self) -> &[f64] {
-        &self.learned
-    }
-
     /// How many classes and members of classes are listed.
     pub fn listed(&self) -> usize {
         let classes = self.in_states.iter().flat_map(|possible| &possible.classes);
@@ -108,10 +103,13 @@ impl PossibleCommands {
         longer_actions: &LongerActions,
     ) {
         if let Some((_, sums)) = states.iter().find(|(state, _)| *state == 0) {
-            let recurring =
-                classes.iter().flat_map(|one| with_weights(one, sums)).map(|(one, weight)| weight * one.recurring);
+            let mut recurring = 0.0;
+            for PossibleClass { class, likelihood } in &classes {
+                let of_sums = sums.iter().filter(|sum| sum.bytes == class.sum);
+                of_sums.for_each(|sum| recurring += sum.weight * likelihood * class.recurring);
+            }
             let first = self.by_habit[0];
-            let first = [first, self.not_recurring * first + recurring.sum::<f64>()];
+            let first = [first, self.not_recurring * first + recurring];
             for (state, by_habits) in longer_actions.weigh(first, self.not_recurring, &classes, sums) {
                 [self.by_habit[state], self.learned[state]] = by_habits;
             }
@@ -132,14 +130,6 @@ impl PossibleCommands {
         }
         self.in_states.push(possible);
     }
-}
-
-/// The weights of a class for some sums that it may have.
-fn with_weights<'a>(
-    PossibleClass { class, likelihood }: &'a PossibleClass,
-    sums: &'a [WeightedSum],
-) -> impl Iterator<Item = (&'a CommandClass, f64)> {
-    sums.iter().filter(|sum| sum.bytes == class.sum).map(move |sum| (&**class, sum.weight * likelihood))
 }
 
 impl LongerActions {

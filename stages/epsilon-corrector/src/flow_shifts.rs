@@ -87,17 +87,17 @@ impl FlowShifts {
         let flow = self.flows.get_or_default(command.flow);
         hypotheses.predict(&mut flow.belief, command.time_ns, inference);
         // As they were before the command, which the stages to come weigh themselves.
-        let before = flow.belief.states().to_vec();
-        let told = |(state, known): (usize, &HabitBelief)| {
-            (state, ToldHabits::new(known, states[state], model, sizes, &epsilons))
+        let before = flow.belief.states.clone();
+        let told = |(state, known): (&usize, &HabitBelief)| {
+            (*state, ToldHabits::new(known, states[*state], model, sizes, &epsilons))
         };
-        let told: BTreeMap<usize, ToldHabits> = flow.belief.followed().map(told).collect();
-        let of_best = flow.belief.best();
+        let told: BTreeMap<usize, ToldHabits> = flow.belief.followed.iter().map(told).collect();
+        let of_best = flow.belief.best;
         // A command that says nothing is not counted.
         if let Some(possible) = &possible {
             hypotheses.observe(&mut flow.belief, possible, inference);
         }
-        let after = flow.belief.states();
+        let after = &flow.belief.states;
         let weighed = weighed_states(states, &before, after);
         // That one action alone is longer is believed beside the learned habits only.
         let told = match weighed.first() {
@@ -131,7 +131,7 @@ impl FlowShifts {
         self.recent.push_back(flow);
         let oldest = if self.recent.len() > RECENT_FLOWS { self.recent.pop_front() } else { None };
         if let Some(oldest) = oldest.and_then(|oldest| self.flows.peek(&oldest)) {
-            oldest.belief.forget_known();
+            oldest.belief.followed.values().for_each(HabitBelief::forget_known);
         }
     }
 }

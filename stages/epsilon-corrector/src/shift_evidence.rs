@@ -273,7 +273,7 @@ mod tests {
             for replies in [&[20][..], &[25, 20], &[26, 31], &[55], &[23], &[]] {
                 let found = evidence.possible(&model, &command(size, replies), [size.cast_signed(); 2], &EPSILONS);
                 let is_known = found.is_some();
-                let found = found.map_or_else(|| vec![0.0; states.len()], |found| found.learned().to_vec());
+                let found = found.map_or_else(|| vec![0.0; states.len()], |found| found.learned.clone());
                 let expected: Vec<f64> =
                     states.iter().map(|state| listed(&model, size.cast_signed(), replies, *state)).collect();
                 let of_all_messages = states.iter().zip(&expected).filter(|(state, _)| state.action.is_none());
@@ -330,10 +330,10 @@ mod tests {
         for (size, replies) in sent.iter().cycle().take(40) {
             see(&mut belief, &command(*size, replies));
         }
-        assert!(belief.states()[longer].probability > 0.99);
+        assert!(belief.states[longer].probability > 0.99);
         for _ in 0..3 {
             see(&mut belief, &Command { overlapped: true, ..command(149, &[20, 25]) });
-            assert!(belief.states()[longer].probability > 0.99, "{:?}", belief.states());
+            assert!(belief.states[longer].probability > 0.99, "{:?}", belief.states);
         }
     }
 }

@@ -16,8 +16,8 @@ use super::way_counts::{SearchError, SumTooLarge, WayCounts};
 /// Counts multisets by their ranges.
 #[derive(Debug)]
 pub struct RangeCount {
-    by_least: CumulativeCount,
-    by_most: CumulativeCount,
+    by_least: WayCounts,
+    by_most: WayCounts,
 }
 
 impl RangeCount {
@@ -30,8 +30,8 @@ impl RangeCount {
             actions.iter().map(|action| Action::new(action.name.clone(), size(action.size_range()))).collect()
         };
         Ok(Self {
-            by_least: CumulativeCount::new(&with_size(|[least, _]| least), limits)?,
-            by_most: CumulativeCount::new(&with_size(|[_, most]| most), limits)?,
+            by_least: WayCounts::new(&with_size(|[least, _]| least), limits)?,
+            by_most: WayCounts::new(&with_size(|[_, most]| most), limits)?,
         })
     }
 
@@ -50,36 +50,6 @@ impl RangeCount {
 
     /// The largest sum that any command can have; `usize::MAX` without an inventory.
     pub fn largest_sum(&self) -> usize {
-        self.by_most.counts.largest_sum().unwrap_or(usize::MAX)
-    }
-}
-
-/// How many multisets have a sum of at most so many bytes.
-#[derive(Debug)]
-struct CumulativeCount {
-    counts: WayCounts,
-    /// For each sum from 0 on.
-    up_to: Vec<u64>,
-}
-
-impl CumulativeCount {
-    fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
-        Ok(Self { counts: WayCounts::new(actions, limits)?, up_to: Vec::new() })
-    }
-
-    fn up_to(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
-        let largest = self.counts.largest_sum().and_then(|largest| i64::try_from(largest).ok());
-        let sum = largest.map_or(sum, |largest| sum.min(largest));
-        let Ok(at) = usize::try_from(sum) else { return Ok(0) };
-        if at >= self.up_to.len() {
-            // The largest first: it says whether there is room, and the rest are look-ups.
-            self.counts.count(sum)?;
-            let mut before = self.up_to.last().copied().unwrap_or(0);
-            for next in self.up_to.len()..=at {
-                before = before.saturating_add(self.counts.count(i64::try_from(next).unwrap_or(i64::MAX))?);
-                self.up_to.push(before);
-            }
-        }
-        Ok(self.up_to.get(at).copied().unwrap_or(0))
+        self.by_most.max_sum.unwrap_or(usize::MAX)
     }
 }

@@ -23,32 +23,28 @@ use super::way_table::{MAX_TABLE_BYTES, Priors, Walks, reach, wider};
 pub struct WayCounts {
     walks: Walks,
     /// The largest sum that any command can have, if the inventory sets one.
-    max_sum: Option<usize>,
+    pub(super) max_sum: Option<usize>,
     /// The largest sum that can be counted, in bytes.
     reach: usize,
-    /// Of each sum, as far as they were asked for.
+    /// Of each sum, and of each with all smaller ones, as far as they were asked for.
     counts: Vec<u64>,
+    up_to: Vec<u64>,
 }
 
 /// Why the ways of a model's actions cannot be looked for.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum SearchError {
-    /// An action has no device.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
-    /// An action has no size.
     #[error("the size of the action `{0}` is not positive: learn the model again")]
     NoSize(String),
-    /// The inventory has too many states.
     #[error(
         "the inventory's kinds of device share actions in so many ways that a command has more than {MAX_STATES} \
          states: merge kinds with nearly the same actions, or count fewer devices"
     )]
     TooManyStates,
-    /// The prior is about devices.
     #[error("the prior `devices` needs to know the devices: learn with an inventory, and leave `free` out")]
     NoDevices,
-    /// Commands are not weighed by their devices.
     #[error("the inventory has too many combinations of devices to weigh commands by them: choose another prior")]
     TooManyDevices,
 }
@@ -82,7 +78,8 @@ impl WayCounts {
         let reach = reach::<u64>(automaton.state_count).min(max_sum.unwrap_or(usize::MAX));
         let sizes = automaton.layers.iter().map(|layer| Pmf::certain(layer.size.cast_signed() as i64)).collect();
         let priors = Priors::Geometric(vec![1.0; automaton.layers.len()]);
-        Ok(Self { walks: Walks { automaton, priors, sizes }, max_sum, reach, counts: Vec::new() })
+        let walks = Walks { automaton, priors, sizes };
+        Ok(Self { walks, max_sum, reach, counts: Vec::new(), up_to: Vec::new() })
     }
 
     /// How many multisets of actions make up `sum` bytes; `u64::MAX` stands for that many or more. A look-up, if this
@@ -103,9 +100,21 @@ impl WayCounts {
         Ok(self.counts[wanted])
     }
 
-    /// The largest sum that any command can have, if the inventory sets one.
-    pub(super) fn largest_sum(&self) -> Option<usize> {
-        self.max_sum
+    /// How many multisets of actions make up at most `sum` bytes.
+    pub(super) fn up_to(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
+        let largest = self.max_sum.and_then(|largest| i64::try_from(largest).ok());
+        let sum = largest.map_or(sum, |largest| sum.min(largest));
+        let Ok(at) = usize::try_from(sum) else { return Ok(0) };
+        if at >= self.up_to.len() {
+            // The largest first: it says whether there is room, and the rest are look-ups.
+            self.count(sum)?;
+            let mut before = self.up_to.last().copied().unwrap_or(0);
+            for count in &self.counts[self.up_to.len()..=at] {
+                before = before.saturating_add(*count);
+                self.up_to.push(before);
+            }
+        }
+        Ok(self.up_to.get(at).copied().unwrap_or(0))
     }
 }
 

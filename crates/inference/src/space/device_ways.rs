@@ -35,27 +35,9 @@ pub(super) struct DeviceWays {
 }
 
 impl DeviceWays {
-    /// The ways for the commands that `limits` allow, which count actions ([`Limits::counting`]).
+    /// The ways for the commands that `limits` allow, which count actions ([`Limits::counting`]). `set_of` is the set of a
+    /// type, by its place in the inventory: types that have the same are not told apart.
     pub(super) fn new(
-        inventory: &Inventory,
-        actions: &[Action],
-        limits: &Limits,
-        weight: WayWeight,
-    ) -> Result<Self, SpaceError> {
-        Self::with_sets(inventory, actions, limits, weight, |device| 1 << device)
-    }
-
-    /// The same where all types are one.
-    pub(super) fn of_totals(
-        inventory: &Inventory,
-        actions: &[Action],
-        limits: &Limits,
-        weight: WayWeight,
-    ) -> Result<Self, SpaceError> {
-        Self::with_sets(inventory, actions, limits, weight, |_| 1)
-    }
-
-    fn with_sets(
         inventory: &Inventory,
         actions: &[Action],
         limits: &Limits,
@@ -116,16 +98,12 @@ fn ways_of_type(
     most: u32,
     weight: WayWeight,
 ) -> Result<BTreeMap<Vec<u32>, f64>, SpaceError> {
-    let own: Vec<usize> = actions
-        .iter()
-        .filter(|(name, _)| device.actions.iter().any(|own| own == name))
-        .map(|(_, class)| *class)
-        .collect();
+    let own = actions.iter().filter(|(name, _)| device.actions.iter().any(|own| own == name));
+    let mut own_classes: Vec<usize> = own.map(|(_, class)| *class).collect();
     let share = match weight {
         WayWeight::One => 1.0,
-        WayWeight::Share => 1.0 / own.len().max(1) as f64,
+        WayWeight::Share => 1.0 / own_classes.len().max(1) as f64,
     };
-    let mut own_classes = own;
     own_classes.sort_unstable();
     own_classes.dedup();
     let mut found = vec![(GivenActions::before(device.count, vec![0; classes]), 1.0)];
@@ -170,7 +148,7 @@ mod tests {
             let actions: Vec<Action> =
                 inventory.action_names().into_iter().map(|name| Action::new(name, 40)).collect();
             let limits = inventory.limits(&actions).unwrap().counting(12);
-            let ways = DeviceWays::new(&inventory, &actions, &limits, WayWeight::One).unwrap();
+            let ways = DeviceWays::new(&inventory, &actions, &limits, WayWeight::One, |at| 1 << at).unwrap();
             let command: Vec<(&str, u32)> = ACTIONS.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect();
             let mut totals = vec![0; limits.classes()];
             let mut is_known = true;
@@ -182,7 +160,7 @@ mod tests {
             }
             let by_command = DeviceTypes::new(&inventory).addressed(command);
             prop_assert_eq!(by_command.is_some(), is_known && ways.all(&totals) > 0.0);
-            let merged = DeviceWays::of_totals(&inventory, &actions, &limits, WayWeight::One).unwrap();
+            let merged = DeviceWays::new(&inventory, &actions, &limits, WayWeight::One, |_| 1).unwrap();
             prop_assert!((merged.all(&totals) - ways.all(&totals)).abs() < 1e-9);
             for (at, probability) in by_command.iter().flat_map(|shares| shares.iter()).enumerate() {
                 let with = ways.shares(&totals).into_iter().filter(|(set, _)| set >> at & 1 == 1);

@@ -13,19 +13,14 @@ pub enum SpaceError {
          on which the leak is measured without a model"
     )]
     NoSizes,
-    /// The model and the inventory do not fit each other.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
-    /// The model has learned no habits.
     #[error("the model has no [prior]: choose another one with `--prior`, `flat` for example")]
     NoPrior,
-    /// The prior is about devices.
     #[error("the prior `{0}` needs to know the devices: name an inventory with `--inventory`")]
     NoInventory(&'static str),
-    /// How many actions commands have is not known.
     #[error("the model has not learned how many actions commands have: say it with `--decay`, 0.75 for example")]
     NoNumbers,
-    /// There are too many ways to share actions out among devices.
     #[error(
         "the inventory has too many combinations of devices to sum over: merge kinds of device whose actions are alike, \
          or lower their counts"
@@ -36,7 +31,6 @@ pub enum SpaceError {
         "some commands are too improbable to compute with: raise `--decay`, or lower the counts of devices in the inventory"
     )]
     OutOfRange,
-    /// A command would have a size below 0.
     #[error(
         "the overhead of the model is {overhead} bytes and its smallest action {action}, so that a command of this action \
          would have fewer than 0 bytes: the model is wrong; learn it again"
@@ -47,13 +41,11 @@ pub enum SpaceError {
         /// The smallest size of an action in bytes.
         action: i64,
     },
-    /// Sizes of actions are too far apart.
     #[error(
         "the sizes of the actions are up to {0} bytes apart, too far to sum over commands of up to {1} actions: name a \
          smaller inventory"
     )]
     TooWide(usize, u32),
-    /// There are too many commands to list.
     #[error("there are more than two million commands, too many to list one by one: name a smaller inventory")]
     TooManyCommands,
 }

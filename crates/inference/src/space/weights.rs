@@ -53,7 +53,7 @@ impl CommandWeights {
             PriorName::Flat => Box::new(|_| 1.0),
             PriorName::Devices => {
                 let inventory = home.inventory.ok_or(SpaceError::NoInventory("devices"))?;
-                let ways = DeviceWays::of_totals(inventory, home.actions, limits, WayWeight::Share)?;
+                let ways = DeviceWays::new(inventory, home.actions, limits, WayWeight::Share, |_| 1)?;
                 let devices = inventory.devices.iter().fold(0_u32, |sum, kind| sum.saturating_add(kind.count));
                 Box::new(move |totals| {
                     let orders: f64 = totals.iter().map(|total| factorial(*total)).product();
