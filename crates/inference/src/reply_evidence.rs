@@ -46,7 +46,7 @@ impl<'a> ReplyEvidence<'a> {
         let sends = |group: &ActionGroup, component: &Component| {
             group.sent.iter().any(|(sent, _)| component.classes().any(|class| class == *sent))
         };
-        let components = seen.components();
+        let components = &seen.components;
         let sent_parts =
             |group: &ActionGroup| (0..components.len()).filter(|at| sends(group, &components[*at])).collect();
         let sent_parts: Vec<Vec<usize>> = groups.list.iter().map(sent_parts).collect();
@@ -56,7 +56,7 @@ impl<'a> ReplyEvidence<'a> {
         let ln_term = |(at, ln_weight): (usize, f64)| {
             ln_weight + parts.iter().map(|part| part.ln_greatest[part.component.pattern_of(at)]).sum::<f64>()
         };
-        let ln_weights = seen.interpretations().iter().map(|one| one.ln_weight);
+        let ln_weights = seen.interpretations.iter().map(|one| one.ln_weight);
         let ln_terms: Vec<f64> = ln_weights.enumerate().map(ln_term).collect();
         let ln_unit = ln_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut greatest: Vec<f64> = ln_terms.into_iter().map(|ln_term| (ln_term - ln_unit).exp()).collect();

@@ -80,12 +80,12 @@ fn weight(counts: &[u32], limits: &Limits, prior: &Prior) -> f64 {
     for class in limits.class_order() {
         for (action, count) in counts.iter().enumerate().filter(|(action, _)| limits.class_of(*action) == class) {
             for nth in 1..=*count {
-                let held = limits.conditions().iter().filter(|one| one.holds_class(class) && one.devices() < u32::MAX);
+                let held = limits.conditions().iter().filter(|one| one.holds_class(class) && one.devices < u32::MAX);
                 let (mut free, mut devices) = (f64::INFINITY, f64::INFINITY);
                 for condition in held {
                     let taken = used.iter().filter(|class| condition.holds_class(**class)).count() as f64;
-                    free = free.min(f64::from(condition.devices()) - taken);
-                    devices = devices.min(f64::from(condition.devices()));
+                    free = free.min(f64::from(condition.devices) - taken);
+                    devices = devices.min(f64::from(condition.devices));
                 }
                 weight *= prior.ln_next(action, nth).exp() * if devices.is_finite() { free / devices } else { 1.0 };
                 used.push(class);

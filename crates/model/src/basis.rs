@@ -1,8 +1,10 @@
 //! What a model's sizes are: plaintext or bytes on the wire, and how a command's size is converted.
 
+use serde::Serialize;
 use thiserror::Error;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "basis", rename_all = "lowercase")]
 pub enum Basis {
     /// Plaintext sizes: valid for every cipher suite.
     Plaintext {

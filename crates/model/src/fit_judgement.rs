@@ -31,7 +31,7 @@ pub const FALSE_ALARMS: f64 = 0.001;
 
 /// The fewest commands by which a flow is judged, unless it is rejected: of fewer, too few sizes are new for the test
 /// to reach its level.
-pub const ENOUGH_COMMANDS: u64 = 10;
+const ENOUGH_COMMANDS: u64 = 10;
 
 /// A flow whose messages are more probably not the model's is rejected, after so many commands. Where messages had changed
 /// before the first command and habits are the learned ones, strange messages have a probability of at most 0.43 from then
@@ -86,27 +86,23 @@ pub struct JudgedSize<'a> {
 /// The evidence of one flow.
 #[derive(Debug, Clone, Default)]
 pub struct FitJudgement {
-    commands: u64,
-    unexplained: u64,
+    /// How many commands there were, and how many of them nothing explains.
+    pub commands: u64,
+    pub unexplained: u64,
     of_sizes: LikelihoodRatio,
     of_replies: LikelihoodRatio,
     padded: PaddedSizes,
     /// The natural logarithm of the evidence that sizes are padded.
     ln_padded: f64,
     sizes: BTreeSet<[i64; 2]>,
-    replies: Recurrence<u32>,
-    odd_replies: Recurrence<u32>,
-    is_rejected: bool,
+    replies: Recurrence,
+    odd_replies: Recurrence,
+    /// It stays so.
+    pub(crate) is_rejected: bool,
     /// [`JudgedSize::strange`] of the last command.
     strange: f64,
     /// The greatest evidence since the flow was rejected.
     ln_worst: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FitChange {
-    None,
-    Rejected,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +115,8 @@ pub enum MisfitCause {
 }
 
 impl FitJudgement {
-    pub fn add(&mut self, command: JudgedSize<'_>) -> FitChange {
+    /// Adds a command; returns whether it is the one by which the flow is rejected.
+    pub fn add(&mut self, command: JudgedSize<'_>) -> bool {
         self.commands += 1;
         self.strange = command.strange;
         self.add_size(command);
@@ -131,9 +128,9 @@ impl FitJudgement {
             self.ln_worst = self.ln_worst.max(ln_evidence);
         } else if ln_evidence >= -FALSE_ALARMS.ln() || self.is_improbable() {
             (self.is_rejected, self.ln_worst) = (true, ln_evidence);
-            return FitChange::Rejected;
+            return true;
         }
-        FitChange::None
+        false
     }
 
     fn add_size(&mut self, JudgedSize { sizes, explanation, padding, .. }: JudgedSize<'_>) {
@@ -178,19 +175,9 @@ impl FitJudgement {
         if ln_evidence <= 0.0 { 1.0 } else { 1.0 / (1.0 + (FALSE_ALARMS * ln_evidence.exp_m1()).powi(2)) }
     }
 
-    /// Whether the flow is rejected; it stays so.
-    pub fn is_rejected(&self) -> bool {
-        self.is_rejected
-    }
-
     /// Whether there are enough commands to judge by.
     pub fn is_judged(&self) -> bool {
         self.is_rejected || self.commands >= ENOUGH_COMMANDS
-    }
-
-    /// How many commands there were, and how many of them nothing explains.
-    pub fn commands(&self) -> (u64, u64) {
-        (self.commands, self.unexplained)
     }
 
     /// Whether it is more probable that the messages are not the model's.
@@ -231,32 +218,23 @@ impl LikelihoodRatio {
     }
 }
 
-#[derive(Debug, Clone)]
-struct Recurrence<K> {
-    times: BTreeMap<K, u64>,
+/// How often numbers of replies occurred.
+#[derive(Debug, Clone, Default)]
+struct Recurrence {
+    times: BTreeMap<u32, u64>,
     total: u64,
 }
 
-impl<K> Default for Recurrence<K> {
-    fn default() -> Self {
-        Self { times: BTreeMap::new(), total: 0 }
-    }
-}
-
-impl<K: Ord + Copy> Recurrence<K> {
+impl Recurrence {
     /// The probability that the next value is this one, which has the probability `new` if it recurs by chance alone.
-    fn probability(&self, value: K, new: f64) -> f64 {
+    fn probability(&self, value: u32, new: f64) -> f64 {
         let times = self.times.get(&value).copied().unwrap_or(0) as f64;
         (times + NEW * new) / (self.total as f64 + NEW)
     }
 
-    fn add(&mut self, value: K) {
-        let has_room = self.times.len() < MAX_VALUES;
-        if let Some(times) = self.times.get_mut(&value) {
-            *times += 1;
-            self.total += 1;
-        } else if has_room {
-            self.times.insert(value, 1);
+    fn add(&mut self, value: u32) {
+        if self.times.len() < MAX_VALUES || self.times.contains_key(&value) {
+            *self.times.entry(value).or_default() += 1;
             self.total += 1;
         }
     }

@@ -98,19 +98,13 @@ impl Kinds {
         if most > 0.0 { shared / most } else { 0.0 }
     }
 
-    /// P(replies, their bytes | kind) by its index, or `None` if replies tell nothing about kinds; bytes in the basis
-    /// of the model.
-    pub fn reply_likelihood(&self, kind: usize, replies: u32, bytes: i64) -> Option<f64> {
+    /// P(replies, their bytes | kind) by its index, and of a command of any kind; `None` if replies tell nothing about kinds.
+    /// Bytes are in the basis of the model.
+    pub fn reply_likelihoods(&self, replies: u32, bytes: i64) -> Option<(Vec<f64>, f64)> {
         let smoothing = self.replies.as_ref()?;
-        let own = self.list.get(kind)?;
-        let all = self.replies_of_any(replies, bytes)?;
-        Some(smoothing.likelihood(own.seen.iter().copied(), all, replies, bytes))
-    }
-
-    /// P(replies, their bytes) of a command of any kind.
-    pub fn replies_of_any(&self, replies: u32, bytes: i64) -> Option<f64> {
-        let seen = self.list.iter().flat_map(|kind: &Kind| kind.seen.iter().copied());
-        Some(self.replies.as_ref()?.pooled(seen, replies, bytes))
+        let all = smoothing.pooled(self.list.iter().flat_map(|kind| kind.seen.iter().copied()), replies, bytes);
+        let own = |kind: &Kind| smoothing.likelihood(kind.seen.iter().copied(), all, replies, bytes);
+        Some((self.list.iter().map(own).collect(), all))
     }
 
     pub fn fault(&self) -> Option<&'static str> {

@@ -23,11 +23,12 @@ pub struct Limits {
 pub struct Condition {
     /// The classes, as a bit set.
     classes: u64,
-    max: u32,
-    /// The number of devices with such actions; `u32::MAX` if only [`Limits::counting`] limits them.
-    devices: u32,
-    /// Whether it still matters at the end how often they occur.
-    is_kept: bool,
+    /// How often the actions of its classes may occur in total.
+    pub max: u32,
+    /// The number of devices with such actions; `u32::MAX` without an inventory, or if only [`Limits::counting`] limits them.
+    pub devices: u32,
+    /// Whether it still matters at the end of a command how often they occur ([`Limits::counting_classes`]).
+    pub is_kept: bool,
 }
 
 impl Inventory {
@@ -50,22 +51,6 @@ impl Inventory {
 impl Condition {
     pub fn holds_class(&self, class: usize) -> bool {
         class < MAX_ACTION_CLASSES && self.classes >> class & 1 == 1
-    }
-
-    /// How often the actions of its classes may occur in total.
-    pub fn max(&self) -> u32 {
-        self.max
-    }
-
-    /// The number of devices with actions of its classes; `u32::MAX` without an inventory.
-    pub fn devices(&self) -> u32 {
-        self.devices
-    }
-
-    /// Whether it still matters at the end of a command how often the actions of its classes occur
-    /// ([`Limits::counting_classes`]).
-    pub fn is_kept(&self) -> bool {
-        self.is_kept
     }
 
     /// How often the actions of its classes occur, given the totals of all classes.
@@ -103,7 +88,7 @@ impl Limits {
     #[must_use]
     pub fn counting(&self, most: u32) -> Self {
         let all = self.all_classes();
-        let devices = self.counter().and_then(|at| self.conditions.get(at)).map_or(u32::MAX, Condition::devices);
+        let devices = self.counter().and_then(|at| self.conditions.get(at)).map_or(u32::MAX, |all| all.devices);
         let mut conditions = self.conditions.clone();
         conditions.retain(|condition| condition.classes != all);
         conditions.push(Condition { classes: all, max: most.min(self.max_actions()), devices, is_kept: false });

@@ -57,26 +57,38 @@ pub struct Model {
 }
 
 /// How and from what a model was learned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Provenance {
     pub method: FitMethod,
     /// The number of labelled commands.
     pub commands: u64,
     /// The version of sizeleak that learned the model.
     pub version: String,
+    #[serde(flatten)]
     pub basis: Basis,
+    #[serde(rename = "capture", skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<CaptureDigest>,
     /// How messages are padded, so that sizes are known as ranges; `None` without padding.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub padding: Option<LearnedPadding>,
     /// The probability that its sizes are right, to four digits: 0 where they do not add up, or do not depend on labels.
+    #[serde(skip_serializing_if = "is_certain")]
     pub certainty: f64,
     /// What the labels leave uncertain, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The options by which commands were found, where they were not the usual ones: by stage, named like its keys in
     /// `pipeline.toml`. The model holds for commands that are found like this.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub found_with: BTreeMap<String, toml::Table>,
     /// The [marks](command_mark) of the commands that it was learned from; empty if these are not known, or too many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_certain(certainty: &f64) -> bool {
+    *certainty >= 1.0
 }
 
 /// The most commands whose marks a model holds.

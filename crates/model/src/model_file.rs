@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sizeleak_text::{read_text, stand_in};
 use thiserror::Error;
 
@@ -136,28 +136,26 @@ struct ModelFile {
     learned: LearnedFile,
 }
 
-#[derive(Serialize, Deserialize)]
+/// The keys of [`Provenance`], which do not say yet whether they belong together.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LearnedFile {
     method: FitMethod,
     commands: u64,
     version: String,
     basis: BasisName,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cipher_suite: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     record_overhead: Option<[u32; 2]>,
-    #[serde(default, rename = "capture", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "capture")]
     captures: Vec<CaptureDigest>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     padding: Option<LearnedPadding>,
-    #[serde(default = "certain", skip_serializing_if = "is_certain")]
+    #[serde(default = "certain")]
     certainty: f64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     warnings: Vec<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     found_with: BTreeMap<String, toml::Table>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     seen: Vec<u32>,
 }
 
@@ -165,12 +163,7 @@ fn certain() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_certain(certainty: &f64) -> bool {
-    *certainty >= 1.0
-}
-
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BasisName {
     Plaintext,
@@ -283,7 +276,7 @@ impl Model {
             text.push_str(&noise.to_toml(parent));
         }
         text.push('\n');
-        write_table(text, parent, "learned", &LearnedFile::from(&self.learned));
+        write_table(text, parent, "learned", &self.learned);
         Ok(())
     }
 }
@@ -488,31 +481,6 @@ impl TryFrom<LearnedFile> for Provenance {
         let LearnedFile { method, commands, version, captures, padding, certainty, .. } = file;
         let (warnings, found_with, seen) = (file.warnings, file.found_with, file.seen);
         Ok(Self { method, commands, version, basis, captures, padding, certainty, warnings, found_with, seen })
-    }
-}
-
-impl From<&Provenance> for LearnedFile {
-    fn from(learned: &Provenance) -> Self {
-        let (basis, cipher_suite, record_overhead) = match &learned.basis {
-            Basis::Plaintext { cipher_suite, record_overhead } => {
-                (BasisName::Plaintext, Some(cipher_suite.clone()), Some(*record_overhead))
-            }
-            Basis::Wire => (BasisName::Wire, None, None),
-        };
-        Self {
-            method: learned.method,
-            commands: learned.commands,
-            version: learned.version.clone(),
-            basis,
-            cipher_suite,
-            record_overhead,
-            captures: learned.captures.clone(),
-            padding: learned.padding.clone(),
-            certainty: learned.certainty,
-            warnings: learned.warnings.clone(),
-            found_with: learned.found_with.clone(),
-            seen: learned.seen.clone(),
-        }
     }
 }
 

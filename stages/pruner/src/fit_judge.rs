@@ -1,9 +1,7 @@
 //! Whether the model fits the flows, and what that makes of their candidates' probabilities.
 
 use sizeleak_frame::{Candidate, Identification, SharedList};
-use sizeleak_model::{
-    FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, Model, PaddingTest, SizeExplanation,
-};
+use sizeleak_model::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause, Model, PaddingTest, SizeExplanation};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// The most flows with a judgement; at least the half used last is kept. Each takes up to 20 kB, most of them far less.
@@ -46,9 +44,8 @@ impl FitJudge {
         let flow = self.flows.get_or_default(command.flow);
         let was_judged = flow.is_judged();
         let padding = self.padding.as_ref();
-        let change = flow.add(JudgedSize { sizes, explanation, strange: 1.0 - fit, replies, padding });
+        let is_rejected = flow.add(JudgedSize { sizes, explanation, strange: 1.0 - fit, replies, padding });
         self.judged += u64::from(flow.is_judged() && !was_judged);
-        let is_rejected = change == FitChange::Rejected;
         self.misfits += u64::from(is_rejected);
         (flow.weight() * fit, is_rejected.then(|| describe(flow)))
     }
@@ -62,7 +59,7 @@ impl FitJudge {
 
 /// What is wrong, and what to do.
 fn describe(flow: &FitJudgement) -> String {
-    let (commands, unexplained) = flow.commands();
+    let FitJudgement { commands, unexplained, .. } = flow;
     let cause = match flow.cause() {
         MisfitCause::Sizes => "their sizes are not those of its actions",
         MisfitCause::Replies => "their replies are not those of the actions that their sizes show",

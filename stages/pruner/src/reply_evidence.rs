@@ -67,13 +67,7 @@ struct KindEvidence<'a> {
     of_any: f64,
 }
 
-impl<'a> KindEvidence<'a> {
-    fn new(kinds: &'a Kinds, replies: u32, bytes: i64) -> Option<Self> {
-        let of_any = kinds.replies_of_any(replies, bytes)?;
-        let likelihood = |kind: usize| kinds.reply_likelihood(kind, replies, bytes).unwrap_or(of_any);
-        Some(Self { kinds, likelihoods: (0..kinds.list.len()).map(likelihood).collect(), of_any })
-    }
-
+impl KindEvidence<'_> {
     /// The likelihood of these actions; `None` if they are none of the kinds.
     fn likelihood(&self, actions: &Actions) -> Option<f64> {
         let actions: Vec<(&str, u32)> = actions.iter().map(|(name, count)| (&**name, count)).collect();
@@ -154,7 +148,8 @@ impl<'a> ReplyEvidence<'a> {
         });
         let kinds = model.kinds.as_ref().and_then(|kinds| {
             let seen = model.learned.basis.reply_bytes(command.reply_bytes, replies, size);
-            KindEvidence::new(kinds, replies, seen)
+            let (likelihoods, of_any) = kinds.reply_likelihoods(replies, seen)?;
+            Some(KindEvidence { kinds, likelihoods, of_any })
         });
         // A model of kinds alone knows nothing of how replies depend on the number of actions.
         let counts = !model.actions.is_empty() && model.replies.is_informative();

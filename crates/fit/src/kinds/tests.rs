@@ -30,7 +30,7 @@ fn kinds_of_equal_size_are_named_and_told_apart_by_replies() {
     assert_eq!(kinds.of_equal_size(), [[0, 1]]);
     let (weights, other) = kinds.weights(213);
     assert!((weights[0] - weights[1]).abs() < 1e-12 && other < weights[0] / 100.0, "{weights:?} {other}");
-    let likelihood = |kind, bytes| kinds.reply_likelihood(kind, 1, bytes).unwrap();
+    let likelihood = |kind: usize, bytes| kinds.reply_likelihoods(1, bytes).unwrap().0[kind];
     assert!(likelihood(0, 102) > 20.0 * likelihood(1, 102));
     assert!(likelihood(1, 238) > 20.0 * likelihood(0, 238));
     assert_eq!([&kinds.list[0], &kinds.list[1]].map(Kind::in_words), ["lock", "unlock"]);

@@ -64,7 +64,7 @@ impl Automaton {
         for (position, &(action, size)) in order.iter().enumerate() {
             let later = order.iter().skip(position + 1).map(|(action, _)| limits.class_of(*action));
             let later = later.filter(|class| *class < limits.classes()).fold(0_u64, |set, class| set | 1 << class);
-            let open: Vec<bool> = limits.conditions().iter().map(|one| one.is_kept() || one.holds_any(later)).collect();
+            let open: Vec<bool> = limits.conditions().iter().map(|one| one.is_kept || one.holds_any(later)).collect();
             let mut builder = LayerBuilder::new(entries);
             let states = builder.build(limits, limits.class_of(action), &open, MAX_STATES - state_count)?;
             entries = builder.next_entries;
@@ -73,7 +73,7 @@ impl Automaton {
         }
         let kept = |used: Vec<u32>| {
             let used = used.into_iter().zip(limits.conditions());
-            used.filter(|(_, condition)| condition.is_kept()).map(|(used, _)| used).collect()
+            used.filter(|(_, condition)| condition.is_kept).map(|(used, _)| used).collect()
         };
         Some(Self { layers, state_count, ends: entries.into_iter().map(kept).collect() })
     }

@@ -23,9 +23,9 @@ impl Limits {
 
     /// The share of the devices of a class that are free beside these actions; 1 where nothing limits them.
     pub fn free_share(&self, class: usize, totals: &[u32]) -> f64 {
-        let counted = self.conditions().iter().filter(|one| one.holds_class(class) && one.devices() < u32::MAX);
-        let devices = counted.clone().map(Condition::devices).min();
-        let free = counted.map(|condition| condition.devices().saturating_sub(condition.sum(totals))).min();
+        let counted = self.conditions().iter().filter(|one| one.holds_class(class) && one.devices < u32::MAX);
+        let devices = counted.clone().map(|condition| condition.devices).min();
+        let free = counted.map(|condition| condition.devices.saturating_sub(condition.sum(totals))).min();
         free.zip(devices).map_or(1.0, |(free, devices)| f64::from(free) / f64::from(devices))
     }
 
@@ -43,12 +43,12 @@ impl Limits {
         let (mut free, mut devices) = (u32::MAX, u32::MAX);
         let held = self.conditions().iter().zip(used).filter(|(condition, _)| condition.holds_class(class));
         for (condition, used) in held {
-            if *used >= condition.max() {
+            if *used >= condition.max {
                 return None;
             }
-            if condition.devices() < u32::MAX {
-                free = free.min(condition.devices().saturating_sub(*used));
-                devices = devices.min(condition.devices());
+            if condition.devices < u32::MAX {
+                free = free.min(condition.devices.saturating_sub(*used));
+                devices = devices.min(condition.devices);
             }
             *used += 1;
         }
@@ -62,7 +62,7 @@ impl Limits {
         let used = open.map(|condition| {
             let classes = (0..self.classes()).filter(|class| placed >> class & 1 == 1 && condition.holds_class(*class));
             let used = classes.map(|class| self.max_of_class(class)).fold(0, u32::saturating_add);
-            used.min(condition.max())
+            used.min(condition.max)
         });
         used.map(|used| (f64::from(used) + 1.0).ln()).sum()
     }

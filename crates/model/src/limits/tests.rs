@@ -42,11 +42,11 @@ fn counting_limits_the_total_of_actions() {
     let counting = home().limits(&all).unwrap().counting(7);
     assert!(counting.admits(&[3, 4, 0]) && !counting.admits(&[3, 4, 1]) && !counting.admits(&[0, 5, 0]));
     let counter = counting.conditions()[counting.counter().unwrap()];
-    assert_eq!((counter.max(), counter.devices(), counting.max_actions()), (7, 16, 7));
+    assert_eq!((counter.max, counter.devices, counting.max_actions()), (7, 16, 7));
     assert_eq!(home().limits(&all).unwrap().counting(99).max_actions(), 16);
     let free = Limits::free(3);
     assert_eq!((free.counter(), free.counting(5).max_actions()), (None, 5));
-    assert_eq!(free.counting(5).conditions()[0].devices(), u32::MAX);
+    assert_eq!(free.counting(5).conditions()[0].devices, u32::MAX);
 }
 
 #[test]

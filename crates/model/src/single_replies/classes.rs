@@ -50,10 +50,8 @@ pub struct ReplyClass {
 impl ReplyClass {
     /// The probability that a reply that is sent has a size from `least` to `most` bytes.
     pub(super) fn share(&self, [least, most]: [i64; 2]) -> f64 {
-        let all: u64 = self.sizes.iter().fold(0, |sum, (_, times)| sum.saturating_add(*times));
-        let seen = self.sizes.iter().filter(|(size, _)| (least..=most).contains(size));
-        let seen = seen.fold(0_u64, |sum, (_, times)| sum.saturating_add(*times));
-        let of_seen = seen as f64 / all.max(1) as f64;
+        let all = times_within(&self.sizes, [i64::MIN, i64::MAX]);
+        let of_seen = times_within(&self.sizes, [least, most]) as f64 / all.max(1) as f64;
         if self.unseen <= 0.0 {
             return of_seen;
         }
@@ -70,7 +68,7 @@ impl ReplyClass {
 
     /// The mean distance of the sizes from their median, in bytes.
     fn spread(&self) -> f64 {
-        let all: u64 = self.sizes.iter().fold(0, |sum, (_, times)| sum.saturating_add(*times));
+        let all = times_within(&self.sizes, [i64::MIN, i64::MAX]);
         let mut before = 0_u64;
         let median = self.sizes.iter().find(|(_, times)| {
             before = before.saturating_add(*times);
@@ -80,6 +78,12 @@ impl ReplyClass {
         let distances = self.sizes.iter().map(|(size, times)| size.abs_diff(median) as f64 * *times as f64);
         distances.sum::<f64>() / all.max(1) as f64
     }
+}
+
+/// How often a size from `least` to `most` bytes was seen.
+fn times_within(sizes: &[(i64, u64)], [least, most]: [i64; 2]) -> u64 {
+    let within = sizes.iter().filter(|(size, _)| (least..=most).contains(size));
+    within.fold(0, |sum, (_, times)| sum.saturating_add(*times))
 }
 
 impl SingleReplies {
@@ -113,12 +117,8 @@ impl SingleReplies {
 
     /// The probability that a foreign record has a size from `least` to `most` bytes.
     pub(super) fn foreign_share(&self, [least, most]: [i64; 2]) -> f64 {
-        let times =
-            |sizes: &[(i64, u64)]| sizes.iter().fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64;
-        let within = |sizes: &[(i64, u64)]| {
-            let seen = sizes.iter().filter(|(size, _)| (least..=most).contains(size));
-            seen.fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64
-        };
+        let times = |sizes: &[(i64, u64)]| times_within(sizes, [i64::MIN, i64::MAX]) as f64;
+        let within = |sizes: &[(i64, u64)]| times_within(sizes, [least, most]) as f64;
         let width = most.saturating_sub(least).saturating_add(1).max(1) as f64;
         let replies_within: f64 = self.classes.iter().map(|class| within(&class.sizes)).sum();
         let replies: f64 = self.classes.iter().map(|class| times(&class.sizes)).sum();

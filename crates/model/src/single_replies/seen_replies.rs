@@ -20,9 +20,10 @@ const ROUNDING: f64 = 1e-9;
 /// The replies to one command, ready to be compared with many candidates.
 #[derive(Debug, Clone)]
 pub struct SeenReplies {
-    /// Those of one class first, which are checked quickly.
-    pub(super) components: Vec<Component>,
-    pub(super) interpretations: Vec<Interpretation>,
+    /// Classes that have types of replies in common; those of one class first, which are checked quickly.
+    pub components: Vec<Component>,
+    /// The ways to read the records.
+    pub interpretations: Vec<Interpretation>,
 }
 
 /// Classes that have types of replies in common, directly or through others. Components do not depend on each other;
@@ -109,16 +110,6 @@ fn sorted(records: &[[i64; 2]]) -> Vec<[i64; 2]> {
 }
 
 impl SeenReplies {
-    /// The ways to read the records.
-    pub fn interpretations(&self) -> &[Interpretation] {
-        &self.interpretations
-    }
-
-    /// Classes that have types of replies in common.
-    pub fn components(&self) -> &[Component] {
-        &self.components
-    }
-
     /// The replies in records of these sizes: the least and the most bytes of each, in the basis of the model. See
     /// [`ReplyReader`] for many commands.
     pub fn new(model: &SingleReplies, records: &[[i64; 2]]) -> Self {

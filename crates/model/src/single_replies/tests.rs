@@ -143,7 +143,7 @@ fn classes_in_common(missing: f64, unseen: f64) -> SingleReplies {
 /// How likely each pattern of each component is at most.
 fn likelihoods(seen: &SeenReplies, counts: &[u32], is_open: &[bool]) -> Vec<f64> {
     let of_component = |component: &Component| component.likelihoods(counts, is_open, &vec![0.0; component.patterns()]);
-    seen.components().iter().flat_map(of_component).collect()
+    seen.components.iter().flat_map(of_component).collect()
 }
 
 #[test]
@@ -198,8 +198,8 @@ proptest! {
         let seen = reader.read(&ranges);
         let counts: Vec<u32> = least.iter().zip(&more).zip(&is_open)
             .map(|((least, more), is_open)| least + if *is_open { *more } else { 0 }).collect();
-        let ln_greatest = seen.components().iter().flat_map(|one| (0..one.patterns()).map(|at| one.ln_greatest(at)));
-        let ln_ways: Vec<f64> = seen.components().iter()
+        let ln_greatest = seen.components.iter().flat_map(|one| (0..one.patterns()).map(|at| one.ln_greatest(at)));
+        let ln_ways: Vec<f64> = seen.components.iter()
             .flat_map(|one| (0..one.patterns()).map(|at| one.ln_ways(at, &counts))).collect();
         let exact = likelihoods(&seen, &counts, &[false; 3]);
         let at_most = likelihoods(&seen, &least, &is_open);
@@ -225,7 +225,7 @@ proptest! {
     ) {
         let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
         let seen = SeenReplies::new(&classes_in_common(missing, unseen), &ranges);
-        let component = seen.components().iter().find(|one| one.classes().any(|own| own == class)).unwrap();
+        let component = seen.components.iter().find(|one| one.classes().any(|own| own == class)).unwrap();
         for pattern in 0..component.patterns() {
             let mut before = f64::INFINITY;
             for number in component.peak(pattern)..component.peak(pattern) + 6 {
