@@ -95,36 +95,19 @@ pub(crate) fn groups(
     prior: &Prior,
     devices: &DeviceLimits,
 ) -> Vec<ActionGroup> {
-    let sent = |action: &SizedAction| -> Vec<(usize, u32)> {
+    let key = |action: &SizedAction| {
         let row = replies.and_then(|replies| replies.per_action.get(action.index));
-        row.into_iter().flatten().copied().enumerate().filter(|(_, number)| *number > 0).collect()
+        let sent: Vec<(usize, u32)> =
+            row.into_iter().flatten().copied().enumerate().filter(|(_, number)| *number > 0).collect();
+        (sent.is_empty(), sent, devices.limits.class_of(action.index))
     };
-    let mut keyed: Vec<(GroupKey, SizedAction)> = actions
-        .iter()
-        .map(|action| {
-            let (sent, class) = (sent(action), devices.limits.class_of(action.index));
-            (GroupKey { is_silent: sent.is_empty(), sent, class }, *action)
-        })
-        .collect();
-    keyed.sort_by(|(a, one), (b, other)| a.cmp(b).then(one.index.cmp(&other.index)));
-    keyed
-        .chunk_by(|(a, _), (b, _)| a == b)
-        .filter_map(|chunk| {
-            let (GroupKey { sent, class, .. }, _) = chunk.first()?;
-            let actions: Vec<SizedAction> = chunk.iter().map(|(_, action)| *action).collect();
-            Some(ActionGroup::new(actions, *class, sent.clone(), prior, devices.max_of_class(*class)))
-        })
-        .collect()
-}
-
-/// What the actions of a group have in common, in the order of the groups.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct GroupKey {
-    is_silent: bool,
-    /// The classes of replies, with how many of each.
-    sent: Vec<(usize, u32)>,
-    /// The class in the inventory's limits.
-    class: usize,
+    let mut sorted = actions.to_vec();
+    sorted.sort_by_cached_key(|action| (key(action), action.index));
+    let group = |own: &[SizedAction]| {
+        let (_, sent, class) = key(&own[0]);
+        ActionGroup::new(own.to_vec(), class, sent, prior, devices.max_of_class(class))
+    };
+    sorted.chunk_by(|a, b| key(a) == key(b)).map(group).collect()
 }
 
 impl ActionGroup {

@@ -288,7 +288,6 @@ impl Listing<'_> {
         Some(())
     }
 
-    /// Chooses how often an action of a group occurs.
     fn choose_action(&mut self, fixed: &Fixed<'_>, at: Position) -> Option<()> {
         self.steps_left = self.steps_left.checked_sub(1)?;
         let groups = self.groups;

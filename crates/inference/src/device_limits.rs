@@ -24,7 +24,6 @@ const MAX_KNOWN_SHARES: usize = 1 << 16;
 pub(crate) struct DeviceLimits {
     pub(crate) limits: Limits,
     order: Vec<usize>,
-    /// The most actions of a command.
     pub(crate) max_actions: u32,
     /// What one action of each class adds to totals.
     places: Vec<u128>,
@@ -46,7 +45,6 @@ struct Layer {
 struct Step {
     from: usize,
     to: usize,
-    /// How many actions of the class.
     number: usize,
     /// The prior's factor for free devices.
     factor: f64,

@@ -32,9 +32,7 @@ const CHANGE: f64 = 0.02;
 struct Recurrence {
     /// How many commands the base weighs beside those that were seen; without end where nothing comes again.
     strength: f64,
-    /// Which memory it goes by.
     memory: Memory,
-    /// How probable it is at first.
     at_first: f64,
 }
 
@@ -70,29 +68,25 @@ type Times = [f64; 2];
 const MAX_CLASSES: usize = 1024;
 const LEAST_SHARE: f64 = 1e-6;
 
-/// The paces at which own habits may change.
 const PACES: [Pace; 2] = [Pace::SLOW, Pace::FAST];
 
 /// Something for the learned habits, and then for the own ones of each pace.
 pub(crate) type ByHabit<T> = [T; 1 + PACES.len()];
 
-/// The probability of each of them at first.
 const HABIT_AT_FIRST: ByHabit<f64> = [0.9, 0.05, 0.05];
 
 /// Something for the own habits of each pace.
 pub(crate) type ByPace<T> = [T; PACES.len()];
 
-/// What is believed of a flow's habits.
 #[derive(Debug, Clone)]
 pub struct HabitBelief {
     weights: ByHabit<ByRecurrence>,
     own: ByPace<OwnHabits>,
-    seen: SeenClasses,
+    pub(crate) seen: SeenClasses,
 }
 
-/// How often classes were seen.
 #[derive(Debug, Clone)]
-struct SeenClasses {
+pub(crate) struct SeenClasses {
     /// In the order of their sums.
     classes: Vec<SeenClass>,
     all: Times,
@@ -168,8 +162,8 @@ impl HabitBelief {
         let fresh = self.weights.map(|weights| self.fresh(&weights));
         let all: f64 = fresh.iter().sum();
         self.own.iter().zip(fresh.into_iter().skip(1)).flat_map(move |(own, fresh)| {
-            let weight = fresh / all / own.at_step().listed.len() as f64;
-            own.at_step().listed.iter().map(move |habits| (weight, habits))
+            let weight = fresh / all / own.at_step.listed.len() as f64;
+            own.at_step.listed.iter().map(move |habits| (weight, habits))
         })
     }
 
@@ -203,12 +197,12 @@ impl HabitBelief {
 
     /// P(class) by the own habits, without those that came again.
     pub(crate) fn own_weights(&self, class: &CommandClass) -> ByPace<f64> {
-        self.own.each_ref().map(|own| own.at_step().weight(class))
+        self.own.each_ref().map(|own| own.at_step.weight(class))
     }
 
     /// Forgets what can be computed again, which takes most of a belief's memory.
     pub fn forget_known(&self) {
-        self.own.iter().for_each(|own| own.at_step().forget());
+        self.own.iter().for_each(|own| own.at_step.forget());
     }
 
     /// How probable a command is whose classes have these weights by the learned and by the own habits, and by how often
@@ -224,11 +218,6 @@ impl HabitBelief {
         others[0][0] = 0.0;
         let of_others = sum(&others) / others.iter().flatten().sum::<f64>().max(f64::MIN_POSITIVE);
         Judgement { likelihoods, base, likelihood: sum(&self.weights), of_others }
-    }
-
-    /// How often a class was seen.
-    pub(crate) fn times(&self, class: &CommandClass) -> Times {
-        self.seen.times(class)
     }
 
     /// Learns from what a command may be in the state.
@@ -255,7 +244,7 @@ impl HabitBelief {
         }
         let sum: f64 = self.weights.iter().flatten().sum();
         self.weights = self.weights.map(|weights| weights.map(|weight| weight / sum));
-        let listed: Vec<(&CommandClass, f64)> = found.iter().map(|one| (one.class, one.weight)).collect();
+        let listed: Vec<(&CommandClass, f64)> = found.iter().map(|(class, weight, _)| (*class, *weight)).collect();
         let fresh = before.map(|weights| self.fresh(&weights));
         for (at, own) in self.own.iter_mut().enumerate() {
             let habit = at + 1;
@@ -264,20 +253,21 @@ impl HabitBelief {
             let share = is_true * fresh[habit] * judgement.base[habit] / whole.max(f64::MIN_POSITIVE);
             own.learn(&listed, share, learned, inference);
         }
-        let whole: f64 = found.iter().map(|one| one.all).sum();
+        let whole: f64 = found.iter().map(|(_, _, joint)| joint).sum();
         self.seen.age();
-        for one in &found {
-            self.seen.add(one.class, is_true * one.all / whole.max(f64::MIN_POSITIVE));
+        for (class, _, joint) in &found {
+            self.seen.add(class, is_true * joint / whole.max(f64::MIN_POSITIVE));
         }
     }
 
-    /// The classes that a command may be of in a state, each with what it weighs.
+    /// The classes that a command may be of in a state, each with P(size, replies | class), and that times P(class), whatever
+    /// the habits.
     fn classes<'a>(
         &self,
         possible: &'a PossibleInStates,
         in_state: &PossibleInState,
         not_recurring: f64,
-    ) -> Vec<FoundClass<'a>> {
+    ) -> Vec<(&'a CommandClass, f64, f64)> {
         let (fresh, again) = (self.weights.map(|weights| self.fresh(&weights)), self.again());
         let found = |(at, weight): &(usize, f64)| {
             let class = &*possible.classes[*at].class;
@@ -285,19 +275,10 @@ impl HabitBelief {
             let again: f64 = times.iter().zip(again).map(|(times, again)| times * again).sum();
             let by_own: f64 = self.own_weights(class).iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
             let learned = not_recurring * class.prior + class.recurring;
-            FoundClass { class, weight: *weight, all: weight * (fresh[0] * learned + by_own + again) }
+            (class, *weight, weight * (fresh[0] * learned + by_own + again))
         };
         in_state.classes.iter().map(found).collect()
     }
-}
-
-/// A class with its weights in a state.
-struct FoundClass<'a> {
-    class: &'a CommandClass,
-    /// P(size, replies | class).
-    weight: f64,
-    /// The same times P(class), whatever the habits.
-    all: f64,
 }
 
 /// The probability of each kind of habits with each recurrence at first.
@@ -323,7 +304,7 @@ impl SeenClasses {
         begin..begin + self.classes[begin..].iter().take_while(|class| class.sum == sum).count()
     }
 
-    fn times(&self, class: &CommandClass) -> Times {
+    pub(crate) fn times(&self, class: &CommandClass) -> Times {
         let mut of_sum = self.classes[self.with_sum(class.sum)].iter();
         of_sum.find(|seen| seen.class_counts == class.class_counts).map(|seen| seen.times).unwrap_or_default()
     }

@@ -165,7 +165,7 @@ fn broad_numbers(numbers: &[f64]) -> Vec<f64> {
     normalised(numbers.iter().zip(0..).map(share).collect())
 }
 
-fn normalised(mut shares: Vec<f64>) -> Vec<f64> {
+pub(crate) fn normalised(mut shares: Vec<f64>) -> Vec<f64> {
     let all: f64 = shares.iter().sum();
     for share in &mut shares {
         *share /= all;

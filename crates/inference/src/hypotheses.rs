@@ -226,7 +226,7 @@ fn judgements(command: &PossibleCommands, belief: &Belief) -> BTreeMap<usize, Ju
     for possible in &command.in_states {
         let weigh = |habits: &HabitBelief, at: usize| {
             let class = &possible.classes[at].class;
-            (habits.own_weights(class), habits.times(class))
+            (habits.own_weights(class), habits.seen.times(class))
         };
         let of_general: Vec<_> = (0..possible.classes.len()).map(|at| weigh(general, at)).collect();
         for PossibleInState { state, classes, scale } in &possible.states {

@@ -34,7 +34,6 @@ pub struct ReplyInference {
     pub(crate) not_recurring: f64,
 }
 
-/// A command that recurs by the model.
 #[derive(Debug)]
 pub(crate) struct RecurringCommand {
     pub(crate) actions: Vec<(u32, u32)>,
@@ -96,7 +95,6 @@ impl ReplyInference {
         Some(Self { groups, of_class, size_totals, too_large, greatest, recurring, not_recurring })
     }
 
-    /// How many actions the model has.
     pub fn actions(&self) -> usize {
         self.groups.list.iter().map(|group| group.actions.len()).sum()
     }
@@ -145,7 +143,6 @@ impl ReplyInference {
         Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 
-    /// Whether actions may have the sum.
     fn is_sum(&self, sum: i64) -> Result<bool, Beyond> {
         if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok((0..=self.greatest).contains(&sum)) }
     }
@@ -156,7 +153,6 @@ impl ReplyInference {
     }
 }
 
-/// What explains the replies to a command.
 #[derive(Debug)]
 pub struct ExplainedReplies<'a> {
     pub(crate) inference: &'a ReplyInference,

@@ -77,7 +77,6 @@ pub(crate) trait Evidence {
     fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool;
 }
 
-/// Sums that are asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) sums: &'a [WeightedSum],
@@ -129,7 +128,6 @@ pub(crate) fn numbers(
     Err(Beyond::TooManyNumbers)
 }
 
-/// The walk through the numbers of all groups.
 struct Walk<'a, E> {
     groups: &'a Groups,
     evidence: &'a mut E,

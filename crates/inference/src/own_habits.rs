@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use crate::command_class::CommandClass;
-use crate::habits::LearnedHabits;
+use crate::habits::{LearnedHabits, normalised};
 use crate::inference::ReplyInference;
 use crate::step_habits::StepHabits;
 use crate::symmetric::{Symmetric, dot};
@@ -48,7 +48,6 @@ const STEP: f64 = 0.3;
 /// After so many commands, a step is taken in any case: the belief becomes narrower.
 const MOST_PER_STEP: u32 = 32;
 
-/// A belief about a household's habits.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnHabits {
     pace: Pace,
@@ -58,7 +57,7 @@ pub(crate) struct OwnHabits {
     /// What commands since the last step say.
     pending: Evidence,
     /// What follows from the belief since the last step.
-    at_step: Arc<StepHabits>,
+    pub(crate) at_step: Arc<StepHabits>,
 }
 
 /// What commands say of habits.
@@ -86,11 +85,6 @@ impl OwnHabits {
         let at_step = StepHabits::new(mean, &covariance, &shares, &learned.moments, (learned, inference));
         let (at_step, pending) = (Arc::new(at_step), Evidence::none(actions));
         Self { pace, covariance, numbers, pending, at_step }
-    }
-
-    /// The belief since the last step.
-    pub(crate) fn at_step(&self) -> &StepHabits {
-        &self.at_step
     }
 
     /// Learns from the classes that a command may be of, each with its weight beside P(class). The command is such a one, and
@@ -168,7 +162,5 @@ impl OwnHabits {
 fn number_shares(seen: &[f64], learned: &LearnedHabits) -> Vec<f64> {
     let start = learned.numbers.iter().zip(&learned.broad_numbers);
     let start = start.map(|(own, broad)| KNOWN_NUMBERS * f64::midpoint(*own, *broad));
-    let numbers: Vec<f64> = start.zip(seen).map(|(start, seen)| start + seen).collect();
-    let all: f64 = numbers.iter().sum();
-    numbers.into_iter().map(|own| own / all).collect()
+    normalised(start.zip(seen).map(|(start, seen)| start + seen).collect())
 }

@@ -21,7 +21,6 @@ pub fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> [BTreeSet<i64>; 2] {
     [own, all]
 }
 
-/// What a command may be, in each state.
 #[derive(Debug)]
 pub struct PossibleCommands {
     /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
@@ -30,7 +29,6 @@ pub struct PossibleCommands {
     pub learned: Vec<f64>,
     /// The same by broad habits, for states of all messages.
     pub(crate) broad: Vec<f64>,
-    /// The share of commands that do not recur.
     not_recurring: f64,
     /// Whether the command says nothing of single actions.
     pub(crate) are_actions_unknown: bool,
@@ -45,7 +43,6 @@ pub(crate) struct PossibleInStates {
     pub(crate) states: Vec<PossibleInState>,
 }
 
-/// A class that a command may be of.
 #[derive(Debug, Clone)]
 pub(crate) struct PossibleClass {
     pub(crate) class: Arc<CommandClass>,
@@ -53,7 +50,6 @@ pub(crate) struct PossibleClass {
     pub(crate) likelihood: f64,
 }
 
-/// What a command may be in one state.
 #[derive(Debug)]
 pub(crate) struct PossibleInState {
     pub(crate) state: usize,

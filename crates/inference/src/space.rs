@@ -52,7 +52,7 @@ pub struct CommandSpace {
     limits: Limits,
     weights: CommandWeights,
     /// How actions are given to devices; `None` without an inventory.
-    ways: Option<DeviceWays>,
+    pub(crate) ways: Option<DeviceWays>,
     left_out: f64,
 }
 
@@ -73,9 +73,7 @@ impl Part {
 /// Commands that have so many actions of each part.
 #[derive(Debug)]
 pub struct Combination<'a> {
-    /// How many actions of each part.
     pub of_parts: &'a [u32],
-    /// How many actions of each class.
     pub of_classes: &'a [u32],
     /// The commands by the bytes of their actions. Weights are to be multiplied by `factor`.
     pub by_bytes: &'a Pmf<SecretSums>,
@@ -155,12 +153,10 @@ impl CommandSpace {
         Ok(all.into_iter().map(row).collect())
     }
 
-    /// How many actions there are.
     pub(crate) fn actions(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The most actions of a command.
     pub fn most_actions(&self) -> u32 {
         self.limits.max_actions()
     }
@@ -222,7 +218,6 @@ impl CommandSpace {
         parts.into_values().collect()
     }
 
-    /// How many combinations of parts there are.
     pub fn combinations(&self, parts: &[Part]) -> f64 {
         let of_class = |class: usize| parts.iter().filter(|part| part.class == class).count() as u32;
         let of_classes: Vec<u32> = (0..self.limits.classes()).map(of_class).collect();
@@ -258,11 +253,6 @@ impl CommandSpace {
     fn bytes_apart(&self, part: &Part) -> i64 {
         let bytes = || part.actions.iter().map(|action| self.bytes[*action]);
         bytes().max().unwrap_or(0) - bytes().min().unwrap_or(0)
-    }
-
-    /// Whether it is known which types of device there are.
-    pub fn has_types(&self) -> bool {
-        self.ways.is_some()
     }
 
     /// How probable each set of types of device is, given the totals of the classes.
@@ -329,7 +319,6 @@ impl CommandSpace {
     }
 }
 
-/// A command that recurs.
 #[derive(Debug, Clone, Copy)]
 struct Recurring {
     bytes: i64,
@@ -350,7 +339,6 @@ fn check_width(bytes: &[i64], most: u32) -> Result<(), SpaceError> {
     Ok(())
 }
 
-/// A walk over the combinations of parts.
 struct Walk<'a> {
     space: &'a CommandSpace,
     parts: Vec<(&'a Part, &'a Vec<Pmf<SecretSums>>)>,

@@ -10,7 +10,6 @@ pub const MAX_MESSAGE_SIZE: i64 = 1 << 32;
 /// counted, are then at most as many as fill the 256 MiB that tables of them may take.
 pub const MAX_ACTION_SIZE: i64 = 1 << 19;
 
-/// The most sizes of one action.
 const MAX_SIZES: usize = 256;
 
 /// The least and the greatest size of an action are at most this many bytes apart.

@@ -71,16 +71,25 @@ impl Smoothing {
     /// neighbours, then the greatest strength.
     pub fn choose(neighbours: &Neighbours) -> Self {
         let tuples = LevelledTuples::new(neighbours);
-        let distances = Distances::of(&tuples);
+        let distances = Counts::of_distances(&tuples);
         let of_others = |distance: &i64| distances.without(*distance).shares().get(distance).copied().unwrap_or(0.0);
         let shares: BTreeMap<i64, f64> =
             distances.times.keys().map(|distance| (*distance, of_others(distance))).collect();
         let mut best = (f64::NEG_INFINITY, Self::NEAREST);
         for k in K_TRIED {
-            let held_out = tuples.by_size.iter().map(|tuple| HeldOut::new(tuple, &tuples, &shares, k));
-            let held_out: Vec<HeldOut> = held_out.collect();
+            // Each command with its neighbours and D of its ε, both without the command itself.
+            let held_out = tuples.by_size.iter().map(|tuple| {
+                let nearest = tuples.nearest_counts(tuple.size.saturating_sub(tuple.epsilon), k + 1);
+                let share = shares.get(&tuples.distance(tuple)).copied().unwrap_or(0.0);
+                (tuple, nearest.without(tuple.epsilon), share)
+            });
+            let held_out: Vec<(&EpsilonTuple, Counts, f64)> = held_out.collect();
             for strength in STRENGTHS_TRIED.into_iter().rev() {
-                let likelihood: f64 = held_out.iter().map(|tuple| tuple.ln_likelihood(strength)).sum();
+                let ln_likelihood = |(tuple, neighbours, share): &(&EpsilonTuple, Counts, f64)| {
+                    let probability = neighbours.probability(tuple.epsilon, strength, *share);
+                    tuple.times as f64 * probability.max(MIN_PROBABILITY).ln()
+                };
+                let likelihood: f64 = held_out.iter().map(ln_likelihood).sum();
                 if likelihood > best.0 + MIN_GAIN {
                     best = (likelihood, Self { k, strength });
                 }
@@ -93,7 +102,7 @@ impl Smoothing {
 impl EpsilonDistribution {
     pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
         let tuples = LevelledTuples::new(neighbours);
-        let shares = Distances::of(&tuples).shares();
+        let shares = Counts::of_distances(&tuples).shares();
         let values = most_frequent(&tuples.by_size);
         Self { tuples, smoothing, shares, values }
     }
@@ -106,7 +115,7 @@ impl EpsilonDistribution {
         let distances = self.shares.keys().map(|distance| level.saturating_add(*distance));
         let values: BTreeSet<i64> = self.values.iter().copied().chain(distances).collect();
         let weighted = values.into_iter().map(|epsilon| {
-            let counts = self.tuples.nearest_counts(size.saturating_sub(epsilon), k, None);
+            let counts = self.tuples.nearest_counts(size.saturating_sub(epsilon), k);
             let share = self.shares.get(&epsilon.saturating_sub(level)).copied().unwrap_or(0.0);
             WeightedEpsilon { epsilon, weight: counts.probability(epsilon, strength, share) }
         });
@@ -122,7 +131,7 @@ impl EpsilonDistribution {
     /// scaled to sum to 1.
     pub fn given_explained(&self, explained: i64) -> Vec<WeightedEpsilon> {
         let Smoothing { k, strength } = self.smoothing;
-        let counts = self.tuples.nearest_counts(explained, k, None);
+        let counts = self.tuples.nearest_counts(explained, k);
         let levels: BTreeSet<i64> = self.tuples.levels.iter().copied().collect();
         let near = levels.iter().flat_map(|level| self.shares.keys().map(|distance| level.saturating_add(*distance)));
         let values: BTreeSet<i64> = self.values.iter().copied().chain(near).collect();
@@ -183,16 +192,13 @@ impl LevelledTuples {
         tuple.epsilon.saturating_sub(self.level(tuple.size))
     }
 
-    /// Counts the ε of the commands nearest to some x, without one command whose ε is `left_out`.
-    fn nearest_counts(&self, explained: i64, k: usize, left_out: Option<i64>) -> EpsilonCounts {
+    /// Counts the ε of the commands nearest to some x.
+    fn nearest_counts(&self, explained: i64, k: usize) -> Counts {
         let mut times: BTreeMap<i64, f64> = BTreeMap::new();
-        for tuple in nearest(&self.by_explained, explained, k.saturating_add(usize::from(left_out.is_some()))) {
+        for tuple in nearest(&self.by_explained, explained, k) {
             *times.entry(tuple.epsilon).or_default() += tuple.times as f64;
         }
-        if let Some(own) = left_out.and_then(|epsilon| times.get_mut(&epsilon)) {
-            *own -= 1.0;
-        }
-        EpsilonCounts { all: times.values().sum(), times }
+        Counts { all: times.values().sum(), times }
     }
 }
 
@@ -206,32 +212,22 @@ fn levels(tuples: &[EpsilonTuple]) -> Vec<i64> {
     tuples.iter().map(|tuple| levels.by_ref().take(times(tuple)).last().unwrap_or(0)).collect()
 }
 
-/// How many of some labelled commands have each ε.
-struct EpsilonCounts {
+/// How many of some labelled commands have each ε, or each distance of it from the level.
+#[derive(Debug, Clone, PartialEq)]
+struct Counts {
     times: BTreeMap<i64, f64>,
     all: f64,
 }
 
-impl EpsilonCounts {
-    /// P(ε | x), given D of the distance of ε from the level.
+impl Counts {
+    /// P(ε | x) by the counts of the neighbours' ε, given D of the distance of ε from the level.
     fn probability(&self, epsilon: i64, strength: f64, share: f64) -> f64 {
         let smoothed = self.times.get(&epsilon).copied().unwrap_or(0.0) + strength * share;
         if smoothed > 0.0 { smoothed / (self.all + strength) } else { 0.0 }
     }
-}
 
-/// D: the distribution of the distances of ε from the level. Unseen distances have the probability 1 / (n + 2) of n
-/// commands (rule of succession) together. They are near a seen one: a number with a digit more or less, more rarely
-/// with two. One additional command is assumed at the level, so that a few commands do not determine the distribution.
-#[derive(Debug, Clone, PartialEq)]
-struct Distances {
-    times: BTreeMap<i64, f64>,
-    all: f64,
-}
-
-impl Distances {
-    /// The distances of all labelled commands.
-    fn of(tuples: &LevelledTuples) -> Self {
+    /// The distances of all labelled commands, and of one at the level, so that a few commands do not determine D.
+    fn of_distances(tuples: &LevelledTuples) -> Self {
         let mut distances = Self { times: BTreeMap::from([(0, 1.0)]), all: 1.0 };
         for tuple in &tuples.by_size {
             *distances.times.entry(tuples.distance(tuple)).or_default() += tuple.times as f64;
@@ -240,20 +236,22 @@ impl Distances {
         distances
     }
 
-    /// The same without one command of this distance.
-    fn without(&self, distance: i64) -> Self {
+    /// The same without one command of this value.
+    fn without(&self, value: i64) -> Self {
         let mut others = self.clone();
         others.all -= 1.0;
-        if let Some(times) = others.times.get_mut(&distance) {
+        if let Some(times) = others.times.get_mut(&value) {
             *times -= 1.0;
             if *times <= 0.0 {
-                others.times.remove(&distance);
+                others.times.remove(&value);
             }
         }
         others
     }
 
-    /// D of each distance with a probability above 0, near the first seen ones.
+    /// D, of each distance with a probability above 0, near the first seen ones. Unseen distances have the probability
+    /// 1 / (n + 2) of n commands (rule of succession) together. They are near a seen one: a number with a digit more or less,
+    /// more rarely with two.
     fn shares(&self) -> BTreeMap<i64, f64> {
         let seen = || self.times.iter().take(MAX_VALUES);
         let mut near: BTreeMap<i64, f64> = BTreeMap::new();
@@ -273,31 +271,6 @@ impl Distances {
             near.into_iter().map(|(distance, weight)| (distance, unseen * weight / weights)).collect();
         shares.extend(seen().map(|(distance, times)| (*distance, (1.0 - unseen) * times / self.all)));
         shares
-    }
-}
-
-/// The commands of a tuple with their neighbours, for leave-one-out cross-validation.
-struct HeldOut {
-    epsilon: i64,
-    times: f64,
-    /// Counts of the neighbours without the command itself.
-    neighbours: EpsilonCounts,
-    /// D of its ε without the command itself.
-    share: f64,
-}
-
-impl HeldOut {
-    fn new(tuple: &EpsilonTuple, tuples: &LevelledTuples, shares: &BTreeMap<i64, f64>, k: usize) -> Self {
-        Self {
-            epsilon: tuple.epsilon,
-            times: tuple.times as f64,
-            neighbours: tuples.nearest_counts(tuple.size.saturating_sub(tuple.epsilon), k, Some(tuple.epsilon)),
-            share: shares.get(&tuples.distance(tuple)).copied().unwrap_or(0.0),
-        }
-    }
-
-    fn ln_likelihood(&self, strength: f64) -> f64 {
-        self.times * self.neighbours.probability(self.epsilon, strength, self.share).max(MIN_PROBABILITY).ln()
     }
 }
 

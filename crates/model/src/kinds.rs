@@ -167,7 +167,6 @@ impl Kind {
     /// The most different commands of one kind that a model keeps.
     pub const MAX_SEEN: usize = 4096;
 
-    /// How many commands were labelled.
     pub fn commands(&self) -> u64 {
         self.seen.iter().fold(0, |sum, seen| sum.saturating_add(seen.times))
     }

@@ -118,7 +118,6 @@ impl Limits {
         (0..self.classes.min(MAX_ACTION_CLASSES)).fold(0, |all, class| all | 1 << class)
     }
 
-    /// Whether everything is allowed.
     pub fn is_free(&self) -> bool {
         self.conditions.is_empty()
     }

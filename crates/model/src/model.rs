@@ -122,7 +122,6 @@ impl Provenance {
     }
 }
 
-/// A capture from which a model was learned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureDigest {

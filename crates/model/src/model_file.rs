@@ -192,7 +192,6 @@ impl Model {
         }
     }
 
-    /// The text of the model file.
     pub fn to_toml(&self) -> String {
         let mut text = format!("{TITLE}schema = {}\n", self.schema());
         // Writing to a string cannot fail.

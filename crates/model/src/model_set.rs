@@ -120,7 +120,6 @@ impl ModelSet {
         Self::new(sections).map_err(|fault| ModelError::Invalid { file, fault })
     }
 
-    /// Reads the sections of a model file's text.
     pub fn from_toml(text: &str) -> Result<Self, ModelFault> {
         Self::new(read_sections(text)?)
     }
@@ -248,13 +247,8 @@ impl Scopes {
 
 /// The first two models that are about the same service.
 fn overlap(sections: &[Model]) -> Option<(usize, usize)> {
-    let pairs = sections.iter().enumerate().flat_map(|(second, model)| {
-        sections.iter().take(second).enumerate().map(move |(first, other)| (first, other, second, model))
-    });
-    pairs
-        .filter(|(_, other, _, model)| other.scope.overlaps(&model.scope))
-        .map(|(first, _, second, _)| (first, second))
-        .next()
+    let mut pairs = (0..sections.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
+    pairs.find(|(first, second)| sections[*first].scope.overlaps(&sections[*second].scope))
 }
 
 /// What is assumed, for people: a predicate without its subject.

@@ -10,10 +10,8 @@ pub trait Weight: Clone {
     /// The weight of what does not occur.
     const NONE: Self;
 
-    /// Adds another weight, times a factor.
     fn add_scaled(&mut self, other: &Self, factor: f64);
 
-    /// Adds the product of two weights.
     fn add_product(&mut self, one: &Self, other: &Self);
 
     /// Whether this is the weight of what does not occur.
@@ -54,7 +52,6 @@ impl<W> Default for Pmf<W> {
 }
 
 impl<W: Weight> Pmf<W> {
-    /// One number.
     pub fn one(bytes: i64, weight: W) -> Self {
         Self { least: bytes, weights: vec![weight] }
     }
@@ -74,7 +71,6 @@ impl<W: Weight> Pmf<W> {
         all
     }
 
-    /// The first number.
     pub fn least(&self) -> i64 {
         self.least
     }
@@ -84,12 +80,10 @@ impl<W: Weight> Pmf<W> {
         self.least + self.weights.len().cast_signed() as i64
     }
 
-    /// How many consecutive numbers there are.
     pub fn len(&self) -> usize {
         self.weights.len()
     }
 
-    /// Whether there is no number.
     pub fn is_empty(&self) -> bool {
         self.weights.is_empty()
     }
@@ -170,7 +164,6 @@ impl<W: Weight> Pmf<W> {
 }
 
 impl Pmf {
-    /// A number that is known.
     pub fn certain(bytes: i64) -> Self {
         Self::one(bytes, 1.0)
     }
@@ -186,7 +179,6 @@ impl Pmf {
         at.and_then(|at| self.weights.get(at)).copied().unwrap_or(0.0)
     }
 
-    /// The weights of all numbers together.
     pub fn total(&self) -> f64 {
         self.weights.iter().sum()
     }
@@ -288,7 +280,6 @@ impl Multiples {
         Self { sums: vec![Pmf::certain(0)], one }
     }
 
-    /// One of the numbers.
     pub fn one(&self) -> &Pmf {
         &self.one
     }

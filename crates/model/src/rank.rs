@@ -18,12 +18,6 @@ impl Rank {
     pub fn index(self) -> usize {
         self.0 as u64 as usize
     }
-
-    /// Whether both weights are equal, to the last bit.
-    #[inline]
-    pub fn is_tied_with(self, other: Self) -> bool {
-        self.0 >> 64 == other.0 >> 64
-    }
 }
 
 #[cfg(test)]
@@ -39,11 +33,8 @@ mod tests {
             for (one, other) in [(one, other), (-one, other)] {
                 let expected = other.total_cmp(&one).then(at.cmp(&other_at));
                 prop_assert_eq!(Rank::new(one, at).cmp(&Rank::new(other, other_at)), expected);
-                let is_tied = Rank::new(one, at).is_tied_with(Rank::new(other, other_at));
-                prop_assert_eq!(is_tied, one.total_cmp(&other).is_eq());
             }
             prop_assert_eq!(Rank::new(one, at).cmp(&Rank::new(one, other_at)), at.cmp(&other_at));
-            prop_assert!(Rank::new(one, at).is_tied_with(Rank::new(one, other_at)));
             prop_assert_eq!(Rank::new(-one, at).index(), at);
         }
     }

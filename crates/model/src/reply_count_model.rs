@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::reply_deviation::ReplyDeviation;
+use crate::reply_deviation::{ReplyDeviation, SkewedLaplace};
 
 /// P(replies | number of actions), as a few numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,6 @@ pub struct ReplyCountModel {
 const MAX_ACTIONS: u32 = 4096;
 
 impl ReplyCountModel {
-    /// The model of a gateway whose replies are uninformative.
     pub fn uninformative() -> Self {
         Self { fixed: 0.0, per_action: 0.0, missing: 0.0, surplus: 0.0 }
     }
@@ -61,8 +60,9 @@ impl ReplyCountModel {
             return (0, u32::MAX);
         }
         let deviation = |actions: u32| i64::from(replies) - self.expected(actions.into());
-        let too_few = |actions: u32| replies > 0 && self.spread(actions.into()).at_least(deviation(actions)) <= tail;
-        let too_many = |actions: u32| self.spread(actions.into()).at_most(deviation(actions)) <= tail;
+        let spread = |actions: u32| self.spread(actions.into());
+        let too_few = |actions| replies > 0 && spread(actions).mixed(|one| one.at_least(deviation(actions))) <= tail;
+        let too_many = |actions| spread(actions).mixed(|one| one.at_most(deviation(actions))) <= tail;
         let (mut least, mut most) = self.paper_bounds(replies);
         while least > 0 && !too_few(least - 1) {
             least -= 1;
@@ -76,8 +76,8 @@ impl ReplyCountModel {
     /// P(replies | actions), informative or not. At 0 replies all larger numbers of missing replies are included.
     pub fn probability(&self, replies: i64, actions: f64) -> f64 {
         let (spread, deviation) = (self.spread(actions), replies - self.expected(actions));
-        let probability = if replies == 0 { spread.at_most(deviation) } else { spread.exactly(deviation) };
-        probability.max(f64::MIN_POSITIVE)
+        let of_part = |one: &SkewedLaplace| if replies == 0 { one.at_most(deviation) } else { one.exactly(deviation) };
+        spread.mixed(of_part).max(f64::MIN_POSITIVE)
     }
 
     /// The number of replies to a command of so many actions, if none is missing or surplus.

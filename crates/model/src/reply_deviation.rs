@@ -20,28 +20,15 @@ impl ReplyDeviation {
         Self { usual: SkewedLaplace::new(missing, surplus), wide }
     }
 
-    pub(crate) fn exactly(&self, deviation: i64) -> f64 {
-        self.mixed(|part| part.exactly(deviation))
-    }
-
-    /// P(deviation or less).
-    pub(crate) fn at_most(&self, deviation: i64) -> f64 {
-        self.mixed(|part| part.at_most(deviation))
-    }
-
-    /// P(deviation or more).
-    pub(crate) fn at_least(&self, deviation: i64) -> f64 {
-        self.mixed(|part| part.at_least(deviation))
-    }
-
-    fn mixed(&self, probability: impl Fn(&SkewedLaplace) -> f64) -> f64 {
+    /// A probability by both.
+    pub(crate) fn mixed(&self, probability: impl Fn(&SkewedLaplace) -> f64) -> f64 {
         (1.0 - WIDE_SHARE) * probability(&self.usual) + WIDE_SHARE * probability(&self.wide)
     }
 }
 
 /// The difference of two independent geometric variables: the skewed discrete Laplace distribution.
 #[derive(Debug, Clone, Copy)]
-struct SkewedLaplace {
+pub(crate) struct SkewedLaplace {
     /// P(value − 1) / P(value) below 0.
     down: f64,
     /// P(value + 1) / P(value) above 0.
@@ -53,24 +40,21 @@ impl SkewedLaplace {
         Self { down: mean_down / (1.0 + mean_down), up: mean_up / (1.0 + mean_up) }
     }
 
-    fn exactly(&self, value: i64) -> f64 {
+    pub(crate) fn exactly(&self, value: i64) -> f64 {
         let peak = (1.0 - self.down) * (1.0 - self.up) / self.overlap();
         let step = if value < 0 { self.down } else { self.up };
         peak * step.powf(value.unsigned_abs() as f64)
     }
 
-    fn at_most(&self, value: i64) -> f64 {
+    pub(crate) fn at_most(&self, value: i64) -> f64 {
         if value > 0 {
             return 1.0 - self.at_least(value.saturating_add(1));
         }
         (1.0 - self.up) / self.overlap() * self.down.powf(value.unsigned_abs() as f64)
     }
 
-    fn at_least(&self, value: i64) -> f64 {
-        if value < 0 {
-            return 1.0 - self.at_most(value.saturating_sub(1));
-        }
-        (1.0 - self.down) / self.overlap() * self.up.powf(value.unsigned_abs() as f64)
+    pub(crate) fn at_least(&self, value: i64) -> f64 {
+        Self { down: self.up, up: self.down }.at_most(value.saturating_neg())
     }
 
     fn overlap(&self) -> f64 {
@@ -88,11 +72,12 @@ mod tests {
         #[test]
         fn cumulative_probabilities_are_sums(missing in 0.0f64..4.0, surplus in 0.0f64..4.0, at in -20i64..20) {
             let deviation = ReplyDeviation::new(missing, surplus);
-            let below: f64 = (-400..=at).map(|value| deviation.exactly(value)).sum();
-            let above: f64 = (at..=400).map(|value| deviation.exactly(value)).sum();
-            prop_assert!((below - deviation.at_most(at)).abs() < 1e-9);
-            prop_assert!((above - deviation.at_least(at)).abs() < 1e-9);
-            prop_assert!((below + above - deviation.exactly(at) - 1.0).abs() < 1e-9);
+            let exactly = |value: i64| deviation.mixed(|part| part.exactly(value));
+            let below: f64 = (-400..=at).map(exactly).sum();
+            let above: f64 = (at..=400).map(exactly).sum();
+            prop_assert!((below - deviation.mixed(|part| part.at_most(at))).abs() < 1e-9);
+            prop_assert!((above - deviation.mixed(|part| part.at_least(at))).abs() < 1e-9);
+            prop_assert!((below + above - exactly(at) - 1.0).abs() < 1e-9);
         }
     }
 }

@@ -12,7 +12,6 @@ const MAX_LIST_BYTES: usize = 12 << 20;
 /// The bytes that a candidate without actions takes at most.
 const CANDIDATE_BYTES: usize = 80;
 
-/// No list is longer than this.
 pub(crate) const MAX_CANDIDATES: usize = MAX_LIST_BYTES / CANDIDATE_BYTES;
 
 /// The candidates of a command, listed or not.
@@ -29,7 +28,6 @@ pub(crate) struct FoundCandidates {
     pub(crate) with_replies: Option<SharedList<f64>>,
 }
 
-/// The candidates of one command.
 pub(crate) struct CandidateList<'a> {
     names: &'a SharedList<Arc<str>>,
     limit: usize,

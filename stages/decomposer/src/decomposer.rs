@@ -23,7 +23,6 @@ use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyCandidates};
 use crate::target_sums::{TargetSum, target_sums};
 
-/// The most bytes that cached decompositions take.
 const MAX_CACHE_BYTES: usize = 16 << 20;
 
 /// What a cached decomposition takes besides its candidates and values of ε, in bytes.
@@ -493,7 +492,6 @@ impl SectionStage for Decomposer {
     }
 }
 
-/// The greatest weight of some values of ε.
 fn heaviest(epsilons: &[WeightedEpsilon]) -> f64 {
     epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite()).fold(0.0, f64::max)
 }

@@ -1,10 +1,9 @@
 //! Commands that recur, beside the sums of a decomposition: their probability does not follow from habit.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sizeleak_frame::{Actions, Candidate, SharedList};
-use sizeleak_model::{Action, Limits, Prior, RecurringCommand};
+use sizeleak_model::{Action, Limits, Multiples, Pmf, Prior, RecurringCommand};
 
 use crate::candidate_list::FoundCandidates;
 use crate::target_sums::TargetSum;
@@ -21,7 +20,6 @@ pub(crate) struct RecurringCandidates {
     commands: Vec<Recurring>,
     /// Their share of all commands.
     share: f64,
-    /// The most candidates that are listed.
     limit: usize,
 }
 
@@ -29,7 +27,7 @@ pub(crate) struct RecurringCandidates {
 struct Recurring {
     actions: Actions,
     /// The sums of the sizes of its actions in bytes, with their probabilities.
-    sums: BTreeMap<i64, f64>,
+    sums: Pmf,
     share: f64,
 }
 
@@ -84,8 +82,9 @@ impl RecurringCandidates {
             by_habit.with_replies.as_ref().map(|listed| listed.iter().map(joint).collect());
         let (mut all, mut all_replies) = (others, all_replies);
         for command in &self.commands {
-            let explained =
-                sums.iter().filter_map(|sum| Some((command.sums.get(&sum.bytes)? * sum.weight, sum.epsilon)));
+            let possible = sums.iter().map(|sum| (command.sums.at(sum.bytes), sum));
+            let possible = possible.filter(|(probability, _)| *probability > MIN_PROBABILITY);
+            let explained = possible.map(|(probability, sum)| (probability * sum.weight, sum.epsilon));
             let (mut probability, mut likelihood, mut epsilon) = (0.0, 0.0, (0.0, 0));
             for (weight, of_sum) in explained {
                 likelihood += weight;
@@ -132,21 +131,11 @@ impl RecurringCandidates {
 }
 
 /// The sums of so many of each action, with their probabilities.
-fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
-    let mut sums: BTreeMap<i64, f64> = BTreeMap::from([(0, 1.0)]);
-    for (action, count) in actions.iter().zip(counts) {
-        for _ in 0..*count {
-            let mut longer: BTreeMap<i64, f64> = BTreeMap::new();
-            for (size, share) in action.sizes() {
-                for (sum, probability) in &sums {
-                    *longer.entry(sum.saturating_add(size)).or_default() += probability * share;
-                }
-            }
-            longer.retain(|_, probability| *probability > MIN_PROBABILITY);
-            sums = longer;
-        }
-    }
-    sums
+fn sums_of(actions: &[Action], counts: &[u32]) -> Pmf {
+    let occurring = actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+    occurring.fold(Pmf::certain(0), |sums, (action, count)| {
+        sums.convolve(Multiples::new(Pmf::from_values(action.sizes())).sum_of(*count)).trimmed()
+    })
 }
 
 #[cfg(test)]

@@ -29,7 +29,6 @@ pub(crate) struct ReplyCandidates {
     reader: Option<(i64, ReplyReader)>,
 }
 
-/// The replies to a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CommandReplies {
     /// Their sizes in ascending order, the least and the most bytes of each.

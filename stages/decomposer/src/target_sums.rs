@@ -10,7 +10,6 @@ const MAX_WIDTH: i64 = 1 << 16;
 /// The most pairs of a size and a value of ε that are looked at; the heaviest values come first.
 const MAX_PAIRS: usize = 1 << 20;
 
-/// A sum the actions may have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TargetSum {
     /// Σ |aᵢ|·nbᵢ in bytes.

@@ -37,7 +37,6 @@ impl TryFrom<Frame> for DetectorInput {
 }
 
 impl Detector {
-    /// A detector that goes on from a profile.
     pub fn new(profile: Profile, budget: Budget) -> Self {
         Self { budget, homes: Homes::new(profile), deviations: 0 }
     }
@@ -63,7 +62,6 @@ impl Detector {
         self.homes.passed_over().0
     }
 
-    /// How many deviations there were.
     pub fn deviations(&self) -> u64 {
         self.deviations
     }

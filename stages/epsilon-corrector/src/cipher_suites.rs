@@ -16,7 +16,6 @@ pub(crate) struct CipherSuites {
     flows: BTreeMap<u64, FlowSuite>,
     /// The flows, oldest first.
     order: VecDeque<u64>,
-    /// How many flows were evicted.
     pub(crate) evicted: u64,
 }
 

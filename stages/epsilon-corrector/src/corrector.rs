@@ -28,7 +28,6 @@ pub struct EpsilonCorrector {
     shifts: Option<FlowShifts>,
 }
 
-/// What the corrector consumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorrectorInput {
     /// A command, which becomes a correction.

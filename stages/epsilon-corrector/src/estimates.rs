@@ -10,13 +10,11 @@ use sizeleak_platform::runtime::TwoGenerationCache;
 /// wider range, which no cipher leaves, at equally spaced sizes.
 const MAX_SIZES: i64 = 4096;
 
-/// The most bytes that cached estimates take.
 const MAX_CACHE_BYTES: usize = 8 << 20;
 
 /// What a cached estimate takes besides its values, in bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Estimates of ε by size.
 #[derive(Debug)]
 pub struct EpsilonEstimates {
     neighbours: Neighbours,
@@ -26,7 +24,6 @@ pub struct EpsilonEstimates {
 }
 
 impl EpsilonEstimates {
-    /// Estimates from these labelled commands with this smoothing.
     pub fn new(neighbours: Neighbours, smoothing: Smoothing) -> Self {
         let variation = (smoothing != Smoothing::NEAREST).then(|| EpsilonDistribution::new(&neighbours, smoothing));
         Self { neighbours, variation, cache: TwoGenerationCache::new(MAX_CACHE_BYTES) }

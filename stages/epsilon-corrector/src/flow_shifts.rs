@@ -35,7 +35,6 @@ const CERTAIN: f64 = 0.99;
 const OTHER_HABITS: &str = "its commands have other actions, or another number of them, than the labelled ones, and the \
     same sizes: answers follow these habits";
 
-/// Follows the shift of every flow.
 #[derive(Debug)]
 pub(crate) struct FlowShifts {
     evidence: ShiftEvidence,
@@ -50,7 +49,6 @@ struct FlowShift {
     belief: Belief,
     /// The index of the state that was reported last; that of no shift before.
     reported: usize,
-    /// Whether other habits were reported.
     has_reported_habits: bool,
 }
 
@@ -148,7 +146,6 @@ fn shift(model: &Model, state: ShiftState, probability: f64, since_ns: Option<i6
 struct ToldHabits {
     habits: SharedList<HabitFactors>,
     recurring: SharedList<RecurringClass>,
-    /// Whether they are others than the learned ones.
     are_others: bool,
 }
 

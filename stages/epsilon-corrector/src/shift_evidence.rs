@@ -22,13 +22,11 @@ const STATES_PER_ENTRY: usize = 4;
 /// Shifts whose likelihood is less by this many nats do not matter, and are not computed.
 const NEGLIGIBLE: f64 = 16.0;
 
-/// The evidence that commands give for shifts.
 #[derive(Debug)]
 pub(crate) struct ShiftEvidence {
     /// In the order of evidence and probabilities.
     pub(crate) states: Vec<ShiftState>,
     pub(crate) inference: ReplyInference,
-    /// The rival hypotheses.
     pub(crate) hypotheses: Hypotheses,
     overhead: i64,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.

@@ -18,8 +18,10 @@ const LENGTHS_OF_A_BLOCK_CIPHER: usize = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SuiteLengths {
     /// It adds so many bytes to a record. Whether messages fill blocks by themselves, because their sender pads them.
-    Added { bytes: u32, messages_fill_blocks: bool },
-    /// It fills blocks.
+    Added {
+        bytes: u32,
+        messages_fill_blocks: bool,
+    },
     Blocks,
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use sizeleak_frame::{Candidate, DeviceTypeProbability, NumberProbability, SharedList};
 use sizeleak_model::DeviceTypes;
 
-/// The sums over a list of candidates.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CandidateSums {
     pub(crate) numbers: SharedList<NumberProbability>,

@@ -7,7 +7,6 @@ use sizeleak_platform::runtime::TwoGenerationCache;
 /// The most flows with a judgement; at least the half used last is kept. Each takes up to 20 kB, most of them far less.
 const MAX_FLOWS: usize = 8192;
 
-/// The judgements of all flows.
 #[derive(Debug)]
 pub(crate) struct FitJudge {
     flows: TwoGenerationCache<u64, FitJudgement>,

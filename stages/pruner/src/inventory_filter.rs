@@ -23,7 +23,6 @@ impl InventoryFilter {
         Ok(Self { classes, limits })
     }
 
-    /// A filter for the candidates of one list.
     pub(crate) fn for_list(&self) -> ListFilter<'_> {
         ListFilter { inventory: self, names: SharedList::default(), classes: Vec::new() }
     }

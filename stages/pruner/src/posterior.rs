@@ -15,7 +15,7 @@ pub(crate) struct Posterior<'a> {
     /// The candidates that are left: in the list's order, or best first after [`Self::keep`].
     left: Vec<LeftCandidate>,
     /// The probability of everything that is not listed.
-    unlisted: f64,
+    pub(crate) unlisted: f64,
 }
 
 /// A listed candidate, by its index, its current probability, and its likelihood, with that of the evidence.
@@ -41,7 +41,6 @@ impl<'a> Posterior<'a> {
         Self { listed, left, unlisted }
     }
 
-    /// How many listed candidates are left.
     pub(crate) fn len(&self) -> usize {
         self.left.len()
     }
@@ -90,14 +89,8 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// The candidates that are left, with their probabilities.
     pub(crate) fn left(&self) -> impl Iterator<Item = (&Candidate, f64)> {
         self.left.iter().filter_map(|left| Some((self.listed.get(left.index)?, left.probability)))
-    }
-
-    /// The probability of everything that is not listed.
-    pub(crate) fn unlisted(&self) -> f64 {
-        self.unlisted
     }
 
     /// The probability of the number of replies before they are used, over all candidates; `None` if it says nothing

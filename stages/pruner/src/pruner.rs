@@ -151,7 +151,6 @@ impl Pruner {
         Self { habits: Some(habits), ..self }
     }
 
-    /// Keeps the candidates that inventory and replies allow.
     fn prune(
         &mut self,
         identification: &mut Identification,
@@ -343,7 +342,6 @@ impl Pruner {
         PruningResult { unlisted: if is_enough { 0 } else { result.unlisted }, candidates, ..result }
     }
 
-    /// Answers what does not wait any more.
     fn answer_ready(&mut self, is_end: bool, out: &mut dyn Emit) -> Result<(), StageError> {
         while let Some((identification, replies)) = self.queue.next(is_end) {
             self.answer(identification, &replies, out)?;

@@ -78,7 +78,6 @@ impl KindEvidence<'_> {
 /// A list of names, each with its index among the model's actions.
 type NamedActions = (SharedList<Arc<str>>, Vec<Option<usize>>);
 
-/// The single replies to one command.
 #[derive(Debug)]
 pub(crate) struct SingleReplyEvidence<'a> {
     classes: &'a SingleReplies,
@@ -92,7 +91,6 @@ pub(crate) struct SingleReplyEvidence<'a> {
     known: RefCell<HashMap<Vec<u32>, f64, RandomState>>,
 }
 
-/// The bytes of the replies to one command.
 #[derive(Debug)]
 struct ReplyByteEvidence<'a> {
     model: &'a ReplyBytesModel,

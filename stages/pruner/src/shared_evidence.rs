@@ -12,7 +12,6 @@ use crate::posterior::Posterior;
 use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel, SingleReplyEvidence};
 use crate::shared_replies::{PooledReplies, ReplyShare, share_out};
 
-/// The most replies that are shared out.
 const MAX_REPLIES: usize = 128;
 
 /// The most likelihoods that are computed to share out the replies to one group.
@@ -127,7 +126,7 @@ impl<'a> ProbableActions<'a> {
             }
         }
         by_classes.retain(|_, probability| *probability > NEGLIGIBLE);
-        Self { by_classes, others, unlisted: candidates.unlisted() }
+        Self { by_classes, others, unlisted: candidates.unlisted }
     }
 
     /// How many likelihoods an expectation takes.

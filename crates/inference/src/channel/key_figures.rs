@@ -53,7 +53,6 @@ impl KeyFigures {
         SeenOutputs::of(rows, outputs).key_figures(least_probability)
     }
 
-    /// Those of a channel.
     pub fn of(channel: &Channel) -> Self {
         SeenOutputs::of(&channel.rows, channel.outputs).key_figures(0.0)
     }
@@ -126,7 +125,6 @@ impl SeenOutputs {
     }
 }
 
-/// The entropy of a distribution.
 pub(super) fn entropy_bits(probabilities: impl Iterator<Item = f64>) -> f64 {
     probabilities.map(bits).sum()
 }

@@ -8,9 +8,7 @@ use serde::Serialize;
 
 use crate::channel::Channel;
 use crate::channel::key_figures::{KeyFigures, SeenOutput, SeenOutputs};
-use crate::space::SecretSums;
 
-/// The numbers of tries that are computed.
 pub const TRIES: [usize; 4] = [2, 3, 5, 10];
 
 /// The most pairs of rows that are compared for [`Measures::least_security`].
@@ -25,7 +23,6 @@ const ROUNDING: f64 = 1e-12;
 /// What a channel gives away about its secrets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measures {
-    /// The number of secrets.
     pub secrets: f64,
     /// The number of outputs that may be seen.
     pub outputs: usize,
@@ -70,7 +67,6 @@ pub struct Measures {
 /// Several guesses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Tries {
-    /// How many.
     pub tries: usize,
     /// The probability that one of them is right before anything is seen.
     pub guessing: f64,
@@ -81,7 +77,6 @@ pub struct Tries {
 /// How often an observer is certain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Certainty {
-    /// A posterior probability.
     pub posterior: f64,
     /// The probability of outputs after which some secret has it, or a greater one.
     pub probability: f64,
@@ -90,16 +85,13 @@ pub struct Certainty {
 /// Outputs that leave from so many to so many secrets possible.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SetSizes {
-    /// The fewest.
     pub from: f64,
-    /// The most.
     pub to: f64,
     /// The probability of these outputs.
     pub probability: f64,
 }
 
 impl Channel {
-    /// What this channel gives away.
     pub fn measures(&self) -> Measures {
         let seen = SeenOutputs::of(&self.rows, self.outputs);
         let (prior, prior_bits) = (&seen.prior, seen.prior_bits());
@@ -139,13 +131,6 @@ impl Channel {
             alone: share(&|seen| seen.secrets < 1.5),
             sets: set_sizes(&seen),
         }
-    }
-
-    /// All secrets together.
-    pub fn prior(&self) -> SecretSums {
-        let mut all = SecretSums::NONE;
-        self.rows.iter().for_each(|row| all.add(&row.secrets));
-        all
     }
 
     /// The greatest total variation distance between two rows; `None` where there are too many rows to compare.

@@ -11,13 +11,10 @@ use super::size_noise::{EpsilonKnowledge, ModelSizes, SizeNoise};
 use super::{Channel, ChannelRow};
 use crate::space::{CommandSpace, SecretSums, SpaceError, TypeSet};
 
-/// The most entries of a channel.
 const MAX_ENTRIES: usize = 1 << 24;
 
-/// The most outputs of a channel.
 const MAX_OUTPUTS: usize = 1 << 20;
 
-/// The most rows of a channel.
 const MAX_ROWS: usize = 1 << 18;
 
 /// An output of a channel.
@@ -46,9 +43,7 @@ pub struct Observation {
     pub kind_sets: Vec<Vec<usize>>,
     /// Whether the observer sees no less than this: otherwise all measures are upper bounds.
     pub is_exact: bool,
-    /// The sizes that may be seen.
     sizes: Vec<u64>,
-    /// What may be seen of replies.
     replies: Vec<Vec<u32>>,
     /// The size and the replies of each output, by their index.
     outputs: Vec<(u32, u32)>,
@@ -90,7 +85,7 @@ impl Observation {
         let rows = rows(space, &sizes, &replies)?;
         let mut see = |replies: &ReplyNoise<'_>| {
             let seen = Seen::new(&rows, &mut sizes, replies, MAX_ENTRIES)?;
-            Ok(seen.observation(&rows, replies.is_exact(), space.has_types()))
+            Ok(seen.observation(&rows, replies.is_exact(), space.ways.is_some()))
         };
         match (see(&replies), replies.without_loss()) {
             (Err(SpaceError::TooMany), Some(replies)) => see(&replies).map(Some),
@@ -266,7 +261,6 @@ impl<T: Ord> Numbering<T> {
         distribution.into_iter().map(|(value, probability)| (self.number(value), probability)).collect()
     }
 
-    /// The values in the order of their numbers.
     fn in_order(self) -> Vec<T> {
         let mut values: Vec<(T, u32)> = self.0.into_iter().collect();
         values.sort_unstable_by_key(|(_, number)| *number);

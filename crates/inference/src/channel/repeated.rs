@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::channel::{Channel, ChannelRow};
 
-/// The most combinations of outputs that are summed over.
 const MAX_COMBINATIONS: usize = 1 << 21;
 
 impl Channel {

@@ -14,7 +14,6 @@ pub(super) const MIN_PROBABILITY: f64 = 1e-11;
 /// The most different outcomes of the replies of one class: as many take some seconds.
 const MAX_OUTCOMES: usize = 1 << 18;
 
-/// The most replies to a command.
 const MAX_REPLIES: u32 = 4096;
 
 /// What an observer sees of a command.
@@ -35,7 +34,6 @@ pub(super) type ReplyDistribution = Vec<(Vec<u32>, f64)>;
 /// How replies depend on commands.
 #[derive(Debug, Clone)]
 pub enum ReplyNoise<'a> {
-    /// They are not seen.
     Unseen,
     /// By the number of actions.
     Count(&'a ReplyCountModel),
@@ -52,7 +50,6 @@ pub struct ReplyClasses {
     pub per_command: Vec<u32>,
     /// What becomes of one reply of each class: how it looks, or `None` where it is lost, with the probability.
     pub classes: Vec<Vec<(Option<usize>, f64)>>,
-    /// How many looks there are.
     pub looks: usize,
     /// Whether an observer sees what is computed, and not less.
     ///
@@ -114,14 +111,10 @@ impl<'a> ReplyNoise<'a> {
         if let Self::Classes(replies) = self { &replies.per_action[action] } else { &[] }
     }
 
-    /// How many replies of each class any command has; empty where classes do not matter.
-    pub fn of_command(&self) -> &[u32] {
-        if let Self::Classes(replies) = self { &replies.per_command } else { &[] }
-    }
-
-    /// How many replies of each class a command should have, given the counts of its actions.
+    /// How many replies of each class a command should have, given the counts of its actions; none where classes do not
+    /// matter.
     pub fn of_counts(&self, counts: &[u32]) -> Vec<u32> {
-        let mut classes = self.of_command().to_vec();
+        let mut classes = if let Self::Classes(replies) = self { replies.per_command.clone() } else { Vec::new() };
         for (action, count) in counts.iter().enumerate() {
             classes.iter_mut().zip(self.of_action(action)).for_each(|(class, sent)| *class += sent * count);
         }
@@ -186,7 +179,6 @@ pub(super) struct SeenReplies<'a> {
     looks: usize,
     /// By class and number of replies: what is seen of them, the most probable first.
     of_numbers: Vec<Vec<ReplyDistribution>>,
-    /// The classes, those together that may look alike.
     alike: Vec<Vec<usize>>,
     /// What is seen of classes that may look alike, the most probable first, by how many replies of each there should be,
     /// and of no others. Without classes, all that is seen, by the number of actions.

@@ -76,7 +76,6 @@ pub fn block_bytes(model: &Model) -> Option<u64> {
 }
 
 impl ModelSizes {
-    /// How the sizes of a model's commands vary for an observer.
     pub fn new(model: &Model, knowledge: EpsilonKnowledge) -> Self {
         let varying = model.actions.iter().map(|action| {
             let sizes = action.sizes().map(|(size, share)| (size - action.size, share));
@@ -100,7 +99,6 @@ impl ModelSizes {
         }
     }
 
-    /// P(ε | x).
     fn epsilons(&mut self, explained: i64) -> &[(i64, f64)] {
         let epsilon = self.epsilon.as_ref();
         self.known_epsilons.entry(explained).or_insert_with(|| {

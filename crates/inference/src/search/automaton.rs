@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use sizeleak_model::Limits;
 
-/// The most states of an automaton.
 pub(super) const MAX_STATES: usize = 1 << 16;
 
 /// The most numbers that the states of a layer hold while it is built.

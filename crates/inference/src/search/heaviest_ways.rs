@@ -28,7 +28,6 @@ const MIN_SHARE: f64 = 1e-15;
 /// The most branches that are looked at under one threshold, in numbers that their distributions have: a second's work.
 const MAX_WORK: usize = 1 << 28;
 
-/// The heaviest ways to make up some sums.
 #[derive(Debug, Clone, Default)]
 pub struct HeaviestWays {
     found: Found,

@@ -122,7 +122,6 @@ impl WeighedTransitions {
         Some(Self { transitions, firsts })
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.transitions.len()
     }

@@ -13,7 +13,6 @@ use sizeleak_model::{Action, Limits};
 
 use super::way_counts::{SearchError, SumTooLarge, WayCounts};
 
-/// Counts multisets by their ranges.
 #[derive(Debug)]
 pub struct RangeCount {
     by_least: WayCounts,

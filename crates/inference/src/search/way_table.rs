@@ -13,12 +13,10 @@ use sizeleak_model::Pmf;
 use super::automaton::{Automaton, State};
 use super::prior_walk::{Transition, WeighedTransitions};
 
-/// The most bytes of memory that a table takes.
 pub(super) const MAX_TABLE_BYTES: usize = 256 << 20;
 
 /// What ways amount to together.
 pub(super) trait Ways: Copy {
-    /// There is no way.
     const NONE: Self;
     /// The way that is at its end.
     const END: Self;

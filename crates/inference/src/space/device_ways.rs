@@ -30,7 +30,7 @@ pub(super) enum WayWeight {
 /// The ways by the totals of the classes and the set of types that are used. Devices are told apart, actions of a class
 /// are not.
 #[derive(Debug, Clone)]
-pub(super) struct DeviceWays {
+pub(crate) struct DeviceWays {
     ways: BTreeMap<Vec<u32>, Vec<(TypeSet, f64)>>,
 }
 
@@ -77,7 +77,6 @@ impl DeviceWays {
         Ok(Self { ways })
     }
 
-    /// All ways for these totals.
     pub(super) fn all(&self, totals: &[u32]) -> f64 {
         self.ways.get(totals).map_or(0.0, |ways| ways.iter().map(|(_, ways)| ways).sum())
     }

@@ -3,7 +3,6 @@
 use sizeleak_model::InventoryError;
 use thiserror::Error;
 
-/// Why nothing can be computed of all commands of a home.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum SpaceError {
     /// The model knows labelled commands as a whole, and no sizes of actions.

@@ -26,7 +26,6 @@ pub enum PriorName {
 /// What is assumed of commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Premises {
-    /// How probable commands are.
     pub prior: PriorName,
     /// P(n + 1 actions) / P(n actions), in place of what was learned of the number of actions.
     pub decay: Option<f64>,

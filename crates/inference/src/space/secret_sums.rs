@@ -12,7 +12,6 @@ const ROUNDING: f64 = 1e-9;
 /// What is known of some secrets together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SecretSums {
-    /// How many there are.
     pub count: f64,
     /// The sum of their weights w.
     pub weight: f64,
@@ -23,10 +22,8 @@ pub struct SecretSums {
 }
 
 impl SecretSums {
-    /// No command.
     pub const NONE: Self = Self { count: 0.0, weight: 0.0, weighted_log: 0.0, greatest: [0.0; KEPT] };
 
-    /// One command.
     pub fn one(weight: f64) -> Self {
         Self::equal(1.0, weight)
     }
@@ -54,7 +51,6 @@ impl SecretSums {
         }
     }
 
-    /// Adds other commands.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.weight += other.weight;

@@ -44,40 +44,33 @@ impl CommandWeights {
             })
             .collect::<Option<_>>()
             .ok_or(SpaceError::NoPrior)?;
-        #[expect(clippy::type_complexity, reason = "one function, which the prior chooses")]
-        let weight: Box<dyn Fn(&[u32]) -> f64> = match premises.prior {
+        let weights: Vec<f64> = match premises.prior {
             PriorName::Learned | PriorName::Recurring => {
                 let order = limits.class_order();
-                Box::new(move |totals| limits.free_shares(&order, totals))
+                totals.iter().map(|totals| limits.free_shares(&order, totals)).collect()
             }
-            PriorName::Flat => Box::new(|_| 1.0),
+            PriorName::Flat => vec![1.0; totals.len()],
             PriorName::Devices => {
                 let inventory = home.inventory.ok_or(SpaceError::NoInventory("devices"))?;
                 let ways = DeviceWays::new(inventory, home.actions, limits, WayWeight::Share, |_| 1)?;
                 let devices = inventory.devices.iter().fold(0_u32, |sum, kind| sum.saturating_add(kind.count));
-                Box::new(move |totals| {
+                let weight = |totals: &Vec<u32>| {
                     let orders: f64 = totals.iter().map(|total| factorial(*total)).product();
                     ways.all(totals) * orders / choose(devices, totals.iter().sum())
-                })
+                };
+                totals.iter().map(weight).collect()
             }
         };
-        let unnormalised: Vec<(Vec<u32>, f64)> = totals
-            .into_iter()
-            .map(|totals| {
-                let weight = weight(&totals);
-                (totals, weight)
-            })
-            .collect();
         let of_class = class_sums(&of_action, limits);
         let mut by_number = vec![0.0; most as usize + 1];
-        for (totals, weight) in &unnormalised {
+        for (totals, weight) in totals.iter().zip(&weights) {
             let all: f64 = of_class.iter().zip(totals).map(|(sums, total)| sums[*total as usize]).product();
             by_number[number_of(totals)] += weight * all;
         }
         let of_number = if premises.prior == PriorName::Flat { None } else { Some(numbers(home, premises, most)?) };
         let scales = scales(&by_number, of_number.as_deref());
         let mut of_totals = BTreeMap::new();
-        for (totals, weight) in unnormalised {
+        for (totals, weight) in totals.into_iter().zip(weights) {
             let number = number_of(&totals);
             let of_command = weight * scales[number];
             let has_no_share = of_number.as_ref().is_some_and(|shares| shares[number] == 0.0);
@@ -87,7 +80,9 @@ impl CommandWeights {
                 return Err(SpaceError::OutOfRange);
             }
         }
-        let recurring = if premises.prior == PriorName::Recurring { recurring(home.prior, limits) } else { Vec::new() };
+        let prior = home.prior.filter(|_| premises.prior == PriorName::Recurring);
+        let allowed = prior.into_iter().flat_map(|prior| prior.recurring_within(limits));
+        let recurring: Vec<(Vec<u32>, f64)> = allowed.map(|command| (command.counts.clone(), command.share)).collect();
         let by_habit = 1.0 - recurring.iter().map(|(_, share)| share).sum::<f64>();
         for weight in of_totals.values_mut() {
             *weight *= by_habit;
@@ -103,12 +98,6 @@ impl CommandWeights {
         let factors: f64 = counts.iter().enumerate().map(factor).product();
         factors * self.of_totals.get(totals).copied().unwrap_or(0.0)
     }
-}
-
-/// The commands that recur and that the limits allow, with their shares.
-fn recurring(prior: Option<&Prior>, limits: &Limits) -> Vec<(Vec<u32>, f64)> {
-    let allowed = prior.into_iter().flat_map(|prior| prior.recurring_within(limits));
-    allowed.map(|command| (command.counts.clone(), command.share)).collect()
 }
 
 fn number_of(totals: &[u32]) -> usize {

@@ -148,11 +148,11 @@ proptest! {
             let all = LevelledTuples::new(&Neighbours::new(tuples.clone()).unwrap());
             let rest = LevelledTuples::new(&Neighbours::new(others).unwrap());
             let explained = own.size - own.epsilon;
-            let left_out = all.nearest_counts(explained, k, Some(own.epsilon));
-            let absent = rest.nearest_counts(explained, k, None);
+            let left_out = all.nearest_counts(explained, k + 1).without(own.epsilon);
+            let absent = rest.nearest_counts(explained, k);
             prop_assert!((left_out.all - absent.all).abs() < 1e-9);
             for epsilon in 0..3 {
-                let times = |counts: &EpsilonCounts| counts.times.get(&epsilon).copied().unwrap_or(0.0);
+                let times = |counts: &Counts| counts.times.get(&epsilon).copied().unwrap_or(0.0);
                 prop_assert!((times(&left_out) - times(&absent)).abs() < 1e-9);
             }
         }

@@ -34,7 +34,6 @@ impl PolicyFile {
         Self { version: POLICY_VERSION, note, policy }
     }
 
-    /// Reads and checks a policy.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
         let syntax = |error: serde_json::Error| PolicyError::Syntax(error.to_string());
         let Version { version } = serde_json::from_str(text).map_err(syntax)?;

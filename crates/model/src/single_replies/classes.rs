@@ -87,7 +87,6 @@ fn times_within(sizes: &[(i64, u64)], [least, most]: [i64; 2]) -> u64 {
 }
 
 impl SingleReplies {
-    /// The most classes of a model.
     pub const MAX_CLASSES: usize = 64;
 
     /// The most sizes of a class, and of foreign records; the most frequent ones are kept.

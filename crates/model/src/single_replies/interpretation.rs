@@ -21,7 +21,6 @@ const MAX_SIZES_MERGED: usize = 16;
 /// Less probable ways to read a record are left out.
 const MIN_WEIGHT: f64 = 1e-9;
 
-/// The most replies in one record.
 const MAX_MERGED: usize = 3;
 
 /// One way to read all records.
@@ -270,7 +269,6 @@ fn finish(model: &SingleReplies, partial: Partial, records: u32) -> Interpretati
     Interpretation { replies: partial.replies, ln_weight }
 }
 
-/// How many values of ln n! are tabulated.
 const FACTORIALS: usize = 512;
 
 /// ln n!, by Stirling's series where there is no table.
@@ -288,7 +286,6 @@ pub(super) fn ln_factorial(n: u32) -> f64 {
     })
 }
 
-/// ln of the binomial coefficient.
 fn ln_choose(all: u32, some: u32) -> f64 {
     ln_factorial(all) - ln_factorial(some) - ln_factorial(all.saturating_sub(some))
 }

@@ -53,7 +53,6 @@ pub struct ReplyReader {
 }
 
 impl ReplyReader {
-    /// A reader by this model.
     pub fn new(model: SingleReplies) -> Self {
         Self { model, readings: RefCell::default(), shares: RefCell::default() }
     }

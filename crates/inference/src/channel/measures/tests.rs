@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::space::SecretSums;
 use crate::channel::ChannelRow;
 
 /// A channel of secrets, each with its prior probability and a row of a matrix.
