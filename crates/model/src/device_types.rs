@@ -20,7 +20,7 @@ type Totals = Vec<(TypeSet, u32)>;
 
 #[derive(Debug, Clone)]
 pub struct DeviceTypes {
-    names: Vec<String>,
+    pub names: Vec<String>,
     /// How many devices there are of each type.
     counts: Vec<u32>,
     types_with: BTreeMap<String, TypeSet>,
@@ -37,10 +37,6 @@ impl DeviceTypes {
         Self { names, counts, types_with, known: BTreeMap::new() }
     }
 
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
-
     /// How probable it is for each type that a command with these actions is for a device of it, if every way to give
     /// the actions to devices is as likely, one to a device at most. `None` if there is no way, or there are too many
     /// to look at.
@@ -54,19 +50,15 @@ impl DeviceTypes {
         if let Some(known) = self.known.get(&totals) {
             return known.clone();
         }
-        let found = self.compute(&totals);
+        let without = (0..self.counts.len()).map(|at| self.ways(&totals, Some(at)));
+        let found = self.ways(&totals, None).filter(|all| *all > 0.0).and_then(|all| {
+            without.map(|without| Some(1.0 - without? / all)).collect::<Option<Vec<f64>>>().map(Arc::from)
+        });
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
         self.known.insert(totals, found.clone());
         found
-    }
-
-    fn compute(&self, totals: &Totals) -> Option<Arc<[f64]>> {
-        let all = self.ways(totals, None)?;
-        let without = (0..self.counts.len()).map(|at| self.ways(totals, Some(at)));
-        let shares = without.map(|without| Some(1.0 - without? / all)).collect::<Option<Vec<f64>>>()?;
-        (all > 0.0).then(|| shares.into())
     }
 
     /// In how many ways devices can carry out the actions, without those of one type; `None` if it takes too long.

@@ -53,6 +53,11 @@ impl Condition {
         class < MAX_ACTION_CLASSES && self.classes >> class & 1 == 1
     }
 
+    /// Whether it holds one of a set of classes, given as a bit set.
+    pub fn holds_any(&self, classes: u64) -> bool {
+        self.classes & classes != 0
+    }
+
     /// How often the actions of its classes occur, given the totals of all classes.
     pub fn sum(&self, totals: &[u32]) -> u32 {
         let held = totals.iter().enumerate().filter(|(class, _)| self.holds_class(*class));

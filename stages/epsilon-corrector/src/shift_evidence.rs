@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
 use sizeleak_inference::{
-    Beyond, ExplainedReplies, ExplainedStates, Hypotheses, PossibleCommands, ReplyInference, WeightedSum, asked_sums,
+    Beyond, ExplainedStates, Hypotheses, PossibleCommands, ReplyInference, WeightedSum, asked_sums,
 };
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
@@ -110,7 +110,17 @@ impl ShiftEvidence {
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
             let replies = replies.map(|(reader, sizes)| reader.read(sizes));
-            let found = self.explain(replies.as_ref(), &states, ln_unit)?;
+            let [own, all] = asked_sums(&states);
+            let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
+            let own: Vec<WeightedSum> = own.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
+            let explain = |replies: &SeenReplies| self.inference.explain(replies, &own, range, ln_unit);
+            let found = match &replies {
+                Some(replies) => Some(explain(replies)?),
+                // Sizes alone say how probable states are, also where that is beyond what can be computed.
+                None if self.replies.is_empty() => explain(&SeenReplies::new(&SingleReplies::none(), &[])).ok(),
+                // The actions that a model with replies counts are not told apart without.
+                None => None,
+            };
             for (at, sums) in &states {
                 ln_learned[*at] = match (&replies, &found) {
                     (Some(_), Some(found)) => found.ln_joint(sums),
@@ -127,29 +137,6 @@ impl ShiftEvidence {
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
         let possible = self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)?;
         Ok(Some(if is_action_unknown { possible.of_unknown_actions() } else { possible }))
-    }
-
-    /// What explains the replies, if they are known, in some states, beside others with a likelihood. `None` where actions
-    /// are not told apart.
-    fn explain(
-        &self,
-        replies: Option<&SeenReplies>,
-        states: &SumsOfStates,
-        ln_others: f64,
-    ) -> Result<Option<ExplainedReplies<'_>>, Beyond> {
-        let [own, all] = asked_sums(states);
-        let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
-        let own: Vec<WeightedSum> = own.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
-        match replies {
-            Some(replies) => self.inference.explain(replies, &own, range, ln_others).map(Some),
-            // Sizes alone say how probable states are, also where that is beyond what can be computed.
-            None if self.replies.is_empty() => {
-                let none = SeenReplies::new(&SingleReplies::none(), &[]);
-                Ok(self.inference.explain(&none, &own, range, ln_others).ok())
-            }
-            // The actions that a model with replies counts are not told apart without.
-            None => Ok(None),
-        }
     }
 
     /// The states by their shift of replies, those first that may be most likely.

@@ -40,7 +40,7 @@ impl CandidateSums {
 }
 
 fn of_types(candidates: &[Candidate], types: &mut DeviceTypes) -> Option<SharedList<DeviceTypeProbability>> {
-    let mut sums = vec![0.0; types.names().len()];
+    let mut sums = vec![0.0; types.names.len()];
     for candidate in candidates {
         let shares = types.addressed(candidate.actions.iter().map(|(name, count)| (&**name, count)))?;
         for (sum, share) in sums.iter_mut().zip(shares.iter()) {
@@ -49,7 +49,7 @@ fn of_types(candidates: &[Candidate], types: &mut DeviceTypes) -> Option<SharedL
     }
     let of_type =
         |(device, probability): (&String, f64)| DeviceTypeProbability { device: device.as_str().into(), probability };
-    Some(types.names().iter().zip(sums).map(of_type).collect())
+    Some(types.names.iter().zip(sums).map(of_type).collect())
 }
 
 #[cfg(test)]

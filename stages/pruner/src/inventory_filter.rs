@@ -1,5 +1,6 @@
 //! Whether candidates are within the inventory. A foreign decomposer may not have checked.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,50 +14,41 @@ pub(crate) struct InventoryFilter {
     /// The class of each action. Only looked up, so its order does not matter.
     classes: HashMap<String, usize, RandomState>,
     limits: Limits,
+    /// The names that the last candidate referred to, each with its class; `None` if the model does not have the action. The
+    /// candidates of a list share their names, so that each name is looked up once.
+    of_names: RefCell<ClassesOfNames>,
 }
+
+type ClassesOfNames = (SharedList<Arc<str>>, Vec<Option<usize>>);
 
 impl InventoryFilter {
     pub(crate) fn new(model: &Model) -> Result<Self, InventoryError> {
         let limits = model.limits_of_all()?;
         let names = model.action_names().into_iter().map(str::to_owned);
         let classes = names.zip(0..).map(|(name, action)| (name, limits.class_of(action))).collect();
-        Ok(Self { classes, limits })
-    }
-
-    pub(crate) fn for_list(&self) -> ListFilter<'_> {
-        ListFilter { inventory: self, names: SharedList::default(), classes: Vec::new() }
+        Ok(Self { classes, limits, of_names: RefCell::default() })
     }
 
     /// How many actions a command can have; `u32::MAX` without an inventory.
     pub(crate) fn max_actions(&self) -> u32 {
         self.limits.max_actions()
     }
-}
 
-/// The candidates of a list share their names, so that each name is looked up once.
-#[derive(Debug)]
-pub(crate) struct ListFilter<'a> {
-    inventory: &'a InventoryFilter,
-    names: SharedList<Arc<str>>,
-    /// The class of each name; `None` if the model does not have the action.
-    classes: Vec<Option<usize>>,
-}
-
-impl ListFilter<'_> {
     /// Whether each of the actions finds a device of its own; always true without an inventory.
-    pub(crate) fn allows(&mut self, actions: &Actions) -> bool {
-        let InventoryFilter { classes, limits } = self.inventory;
+    pub(crate) fn allows(&self, actions: &Actions) -> bool {
+        let limits = &self.limits;
         if limits.is_free() {
             return true;
         }
-        if !self.names.is_clone_of(actions.names()) {
-            self.names = actions.names().clone();
-            self.classes = self.names.iter().map(|name| classes.get(&**name).copied()).collect();
+        let mut of_names = self.of_names.borrow_mut();
+        if !of_names.0.is_clone_of(actions.names()) {
+            let class = |name: &Arc<str>| self.classes.get(&**name).copied();
+            *of_names = (actions.names().clone(), actions.names().iter().map(class).collect());
         }
         let mut totals = [0_u32; MAX_ACTION_CLASSES];
         let totals = totals.get_mut(..limits.classes()).unwrap_or_default();
         for (name_index, count) in actions.indexed_counts().iter().filter(|(_, count)| *count > 0) {
-            let class = self.classes.get(*name_index as usize).copied().flatten();
+            let class = of_names.1.get(*name_index as usize).copied().flatten();
             let Some(total) = class.and_then(|class| totals.get_mut(class)) else { return false };
             *total = total.saturating_add(*count);
         }
@@ -88,7 +80,7 @@ mod tests {
             "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\"]\n\
              [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"red\"]\n",
         );
-        let allows = |counts: &[(&str, u32)]| home.for_list().allows(&actions(counts));
+        let allows = |counts: &[(&str, u32)]| home.allows(&actions(counts));
         assert!(allows(&[("on", 3)]) && allows(&[("on", 2), ("red", 1)]) && allows(&[("red", 1), ("blink", 0)]));
         assert!(!allows(&[("on", 4)]) && !allows(&[("on", 3), ("red", 1)]) && !allows(&[("red", 2)]));
         assert!(
@@ -100,7 +92,7 @@ mod tests {
     #[test]
     fn everything_is_allowed_without_an_inventory() {
         let free = filter("");
-        assert!(free.for_list().allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
+        assert!(free.allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
         assert_eq!(free.max_actions(), u32::MAX);
     }
 }

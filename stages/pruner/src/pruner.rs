@@ -243,8 +243,7 @@ impl Pruner {
         let unlisted = unlisted(identification);
         let is_incomplete = unlisted > 0 || self.model.model.kinds.is_some();
         let mut posterior = Posterior::new(&identification.candidates, is_incomplete);
-        let mut filter = self.inventory.for_list();
-        let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
+        let beyond_inventory = posterior.retain(|candidate| self.inventory.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
         (posterior, PruningResult { unlisted, beyond_inventory, is_possible, ..PruningResult::default() })
     }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Command, SharedList};
-use sizeleak_model::{
-    Kinds, Model, ReplyBytesModel, ReplyCountModel, ReplyReader, SeenReplies, SingleReplies, WireSize,
-};
+use sizeleak_model::{Action, Kinds, Model, ReplyBytesModel, ReplyReader, SeenReplies, SingleReplies, WireSize};
 
 /// Without an inventory, likelihoods are tabulated up to this number of actions.
 const MAX_ACTIONS: u32 = 4096;
@@ -45,12 +43,12 @@ pub(crate) trait ActionEvidence {
 /// The replies to one command, all of them its own.
 #[derive(Debug)]
 pub(crate) struct ReplyEvidence<'a> {
-    model: &'a ReplyCountModel,
+    model: &'a Model,
     replies: u32,
     /// P(replies | n actions) by n, as far as a command can have them, or up to [`MAX_ACTIONS`].
     likelihoods: Vec<f64>,
-    /// If the bytes of the replies say more than their number.
-    bytes: Option<ReplyByteEvidence<'a>>,
+    /// The bytes of the replies, if they say more than their number.
+    bytes: Option<(&'a ReplyBytesModel, i64)>,
     /// If single replies say something.
     single: Option<SingleReplyEvidence<'a>>,
     /// If replies tell kinds apart.
@@ -81,8 +79,7 @@ type NamedActions = (SharedList<Arc<str>>, Vec<Option<usize>>);
 #[derive(Debug)]
 pub(crate) struct SingleReplyEvidence<'a> {
     classes: &'a SingleReplies,
-    /// The actions' names, in the model's order.
-    names: Vec<&'a str>,
+    actions: &'a [Action],
     pub(crate) seen: SeenReplies,
     /// The names that the last candidate referred to, each with its index among the model's actions: a list of candidates
     /// shares them.
@@ -91,22 +88,13 @@ pub(crate) struct SingleReplyEvidence<'a> {
     known: RefCell<HashMap<Vec<u32>, f64, RandomState>>,
 }
 
-#[derive(Debug)]
-struct ReplyByteEvidence<'a> {
-    model: &'a ReplyBytesModel,
-    /// The actions' names, in the model's order.
-    names: Vec<&'a str>,
-    seen: i64,
-}
-
 impl<'a> SingleReplyEvidence<'a> {
     fn new(ReplyModel { model, reader }: &'a ReplyModel, command: &Command, size: WireSize) -> Option<Self> {
         let (classes, replies) = (model.single_replies.as_ref()?, command.all_single_replies()?);
         let ranges: Vec<[i64; 2]> =
             replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
-        let names = model.actions.iter().map(|action| action.name.as_str()).collect();
         let (of_names, known) = (RefCell::default(), RefCell::default());
-        Some(Self { classes, names, seen: reader.as_ref()?.read(&ranges), of_names, known })
+        Some(Self { classes, actions: &model.actions, seen: reader.as_ref()?.read(&ranges), of_names, known })
     }
 
     /// ln P(single replies | these actions).
@@ -125,7 +113,7 @@ impl<'a> SingleReplyEvidence<'a> {
     pub(crate) fn class_counts(&self, actions: &Actions) -> Vec<u32> {
         let mut of_names = self.of_names.borrow_mut();
         if !of_names.0.is_clone_of(actions.names()) {
-            let position = |name: &Arc<str>| self.names.iter().position(|known| *known == &**name);
+            let position = |name: &Arc<str>| self.actions.iter().position(|known| known.name == **name);
             *of_names = (actions.names().clone(), actions.names().iter().map(position).collect());
         }
         let known = |(name, count): &(u32, u32)| Some((of_names.1.get(*name as usize).copied().flatten()?, *count));
@@ -139,13 +127,9 @@ impl<'a> ReplyEvidence<'a> {
     pub(crate) fn new(with_reader: &'a ReplyModel, command: &Command, max_actions: u32) -> Option<Self> {
         let (model, replies) = (&with_reader.model, command.replies);
         let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
-        let bytes = model.reply_bytes.as_ref().map(|reply_bytes| ReplyByteEvidence {
-            model: reply_bytes,
-            names: model.actions.iter().map(|action| action.name.as_str()).collect(),
-            seen: model.learned.basis.reply_bytes(command.reply_bytes, replies, size),
-        });
+        let seen = model.learned.basis.reply_bytes(command.reply_bytes, replies, size);
+        let bytes = model.reply_bytes.as_ref().map(|reply_bytes| (reply_bytes, seen));
         let kinds = model.kinds.as_ref().and_then(|kinds| {
-            let seen = model.learned.basis.reply_bytes(command.reply_bytes, replies, size);
             let (likelihoods, of_any) = kinds.reply_likelihoods(replies, seen)?;
             Some(KindEvidence { kinds, likelihoods, of_any })
         });
@@ -156,7 +140,7 @@ impl<'a> ReplyEvidence<'a> {
         is_informative.then(|| {
             let numbers = 0..=max_actions.clamp(1, MAX_ACTIONS);
             let likelihoods = numbers.map(|actions| model.replies.likelihood(replies, actions)).collect();
-            Self { model: &model.replies, replies, likelihoods, bytes, single, kinds }
+            Self { model, replies, likelihoods, bytes, single, kinds }
         })
     }
 
@@ -169,19 +153,19 @@ impl<'a> ReplyEvidence<'a> {
     pub(crate) fn likelihood_of_number(&self, actions: &Actions) -> f64 {
         let total = u32::try_from(actions.total()).unwrap_or(u32::MAX);
         let of_number = self.likelihoods.get(total as usize).copied();
-        of_number.unwrap_or_else(|| self.model.likelihood(self.replies, total))
+        of_number.unwrap_or_else(|| self.model.replies.likelihood(self.replies, total))
     }
 
     /// The greatest P(number of replies | actions) that a command can have; `None` if the number says nothing about
     /// actions.
     pub(crate) fn greatest_of_number(&self) -> Option<f64> {
         let greatest = || self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
-        self.model.is_informative().then(greatest)
+        self.model.replies.is_informative().then(greatest)
     }
 
     /// The numbers of actions by the paper, where every action has its replies.
     pub(crate) fn paper_bounds(&self) -> RangeInclusive<u32> {
-        let (least, most) = self.model.paper_bounds(self.replies);
+        let (least, most) = self.model.replies.paper_bounds(self.replies);
         least..=most
     }
 }
@@ -194,9 +178,9 @@ impl ActionEvidence for ReplyEvidence<'_> {
         if let Some(single) = &self.single {
             return single.ln_likelihood(actions);
         }
-        let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
-            let counts = bytes.names.iter().map(|name| actions.count(name));
-            bytes.model.likelihood(bytes.seen, self.replies, counts)
+        let of_bytes = self.bytes.map_or(1.0, |(bytes, seen)| {
+            let counts = self.model.actions.iter().map(|action| actions.count(&action.name));
+            bytes.likelihood(seen, self.replies, counts)
         });
         of_bytes.ln() + self.likelihood_of_number(actions).ln()
     }
@@ -210,11 +194,11 @@ impl ActionEvidence for ReplyEvidence<'_> {
             return single.seen.ln_greatest();
         }
         let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
-        of_number.ln() + self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0)).ln()
+        of_number.ln() + self.bytes.map_or(1.0, |(bytes, _)| bytes.greatest().max(1.0)).ln()
     }
 
     fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
-        let (least, most) = self.model.bounds(self.replies, keep);
+        let (least, most) = self.model.replies.bounds(self.replies, keep);
         least..=most
     }
 }

@@ -22,14 +22,6 @@ pub enum WalkPrior<'a> {
 }
 
 impl WalkPrior<'_> {
-    /// The limits that walks of up to so many actions keep to.
-    pub(super) fn limits(&self, limits: &Limits, most: u32) -> Limits {
-        match self {
-            Self::Habit(_) => limits.counting(most),
-            Self::Devices(_) => limits.counting(most).counting_classes(),
-        }
-    }
-
     /// The logarithm of what the nth of an action weighs, where a share of its devices is free.
     fn ln_next(&self, action: usize, nth: u32, free: f64) -> f64 {
         match self {
@@ -71,7 +63,7 @@ fn transitions_from(layer: &Layer, state: usize, prior: &WalkPrior<'_>) -> impl 
 /// over the weights of all walks of n actions besides.
 #[derive(Debug, Clone)]
 pub(super) struct WeighedTransitions {
-    transitions: Vec<Transition>,
+    pub(super) transitions: Vec<Transition>,
     /// The index of each state's first transition, by the state's index among all states.
     firsts: Vec<usize>,
 }
@@ -120,10 +112,6 @@ impl WeighedTransitions {
             *weight = ln_weight.exp();
         }
         Some(Self { transitions, firsts })
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.transitions.len()
     }
 
     /// The transitions of a state, by its index among all states.

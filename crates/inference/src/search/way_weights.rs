@@ -57,10 +57,11 @@ impl WayWeights {
             max if max <= most => largest.saturating_mul(max as usize),
             _ => smallest.saturating_mul(most as usize + 1).saturating_sub(1),
         };
-        let limits = prior.limits(limits, most);
+        let counting = limits.counting(most);
+        let limits = if let WalkPrior::Devices(_) = prior { counting.counting_classes() } else { counting };
         let automaton = Automaton::new(&action_sizes(actions).ok()?, &limits)?;
         let transitions = WeighedTransitions::new(&automaton, &limits, prior)?;
-        let products = transitions.len();
+        let products = transitions.transitions.len();
         let weights = Self::new(automaton, Priors::Exact(transitions), actions, (max_sum, 0.0), products)?;
         (weights.reach() == max_sum).then_some(weights)
     }

@@ -1,7 +1,6 @@
 //! An order of the classes of actions, in which devices are given to them.
 
-use super::{Condition, Limits};
-use crate::inventory::MAX_ACTION_CLASSES;
+use super::Limits;
 
 impl Limits {
     /// The classes in an order that keeps few conditions open at a time: the next class is always the one after which
@@ -65,12 +64,5 @@ impl Limits {
             used.min(condition.max)
         });
         used.map(|used| (f64::from(used) + 1.0).ln()).sum()
-    }
-}
-
-impl Condition {
-    /// Whether the condition holds one of a set of classes, given as a bit set.
-    pub fn holds_any(&self, classes: u64) -> bool {
-        (0..MAX_ACTION_CLASSES).any(|class| classes >> class & 1 == 1 && self.holds_class(class))
     }
 }

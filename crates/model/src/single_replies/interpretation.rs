@@ -57,13 +57,6 @@ pub(super) struct RecordReadings {
     merged: [f64; MAX_MERGED - 1],
 }
 
-/// Records of the same size, with the ways to read one of them.
-#[derive(Debug)]
-struct EqualRecords<'a> {
-    count: u32,
-    readings: &'a [Reading],
-}
-
 /// How records have been read so far.
 #[derive(Debug, Clone, Default)]
 struct Partial {
@@ -81,23 +74,22 @@ pub(super) fn interpretations<R: AsRef<RecordReadings>>(
     readings: &[R],
 ) -> (Vec<[i64; 2]>, Vec<Interpretation>) {
     let counts = records.chunk_by(|a, b| a == b).map(|equal| equal.len() as u32);
-    let equal: Vec<EqualRecords<'_>> = counts
-        .zip(readings)
-        .map(|(count, readings)| EqualRecords { count, readings: &readings.as_ref().list })
-        .collect();
+    // How many records are of the same size, with the ways to read one of them.
+    let equal: Vec<(u32, &[Reading])> =
+        counts.zip(readings).map(|(count, readings)| (count, &readings.as_ref().list[..])).collect();
     let mut types: Vec<[i64; 2]> = equal
         .iter()
-        .flat_map(|records| records.readings)
+        .flat_map(|(_, readings)| *readings)
         .flat_map(|reading| if let Reading::Replies { sizes, .. } = reading { sizes.as_slice() } else { &[] })
         .copied()
         .collect();
     types.sort_unstable();
     types.dedup();
     let mut all = vec![Partial { replies: vec![0; types.len()], ..Partial::default() }];
-    for records in &equal {
+    for (count, readings) in equal {
         let mut more = Vec::new();
         for partial in &all {
-            extend(partial, records, 0, records.count, &types, &mut more);
+            extend(partial, readings, 0, count, &types, &mut more);
         }
         more.sort_by(|a, b| b.ln_weight.total_cmp(&a.ln_weight));
         more.truncate((MAX_WORK / types.len().max(1)).clamp(4, MAX_INTERPRETATIONS));
@@ -217,13 +209,13 @@ fn orders(sizes: &[i64]) -> f64 {
 /// Reads `left` equal records with the readings from `at` on.
 fn extend(
     partial: &Partial,
-    records: &EqualRecords<'_>,
+    readings: &[Reading],
     at: usize,
     left: u32,
     types: &[[i64; 2]],
     extended: &mut Vec<Partial>,
 ) {
-    let Some(reading) = records.readings.get(at) else {
+    let Some(reading) = readings.get(at) else {
         if left == 0 {
             extended.push(partial.clone());
         }
@@ -253,7 +245,7 @@ fn extend(
                 next.foreign += count;
             }
         }
-        extend(&next, records, at + 1, left - count, types, extended);
+        extend(&next, readings, at + 1, left - count, types, extended);
     }
 }
 

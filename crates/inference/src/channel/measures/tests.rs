@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::space::SecretSums;
 use crate::channel::ChannelRow;
+use crate::space::SecretSums;
 
 /// A channel of secrets, each with its prior probability and a row of a matrix.
 fn channel(secrets: &[(f64, Vec<f64>)]) -> Channel {
