@@ -105,7 +105,7 @@ pub(crate) fn groups(
     sorted.sort_by_cached_key(|action| (key(action), action.index));
     let group = |own: &[SizedAction]| {
         let (_, sent, class) = key(&own[0]);
-        ActionGroup::new(own.to_vec(), class, sent, prior, devices.max_of_class(class))
+        ActionGroup::new(own.to_vec(), class, sent, prior, devices.limits.max_of_class(class))
     };
     sorted.chunk_by(|a, b| key(a) == key(b)).map(group).collect()
 }

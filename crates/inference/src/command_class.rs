@@ -11,7 +11,7 @@ use crate::action_group::Groups;
 use crate::best_actions::{GroupSums, Member};
 use crate::habits::LearnedHabits;
 use crate::inference::{RecurringCommand, ReplyInference};
-use crate::number_walk::{Asked, Beyond, Evidence, Numbers, WeightedSum, numbers};
+use crate::number_walk::{Beyond, Evidence, Numbers, WeightedSum, numbers};
 
 /// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
 const MAX_KNOWN: usize = 1 << 18;
@@ -70,7 +70,6 @@ pub(crate) struct CommandClasses {
 }
 
 impl CommandClasses {
-    /// The class of commands with some replies and a sum.
     pub(crate) fn find(
         &mut self,
         class_counts: &[u32],
@@ -82,9 +81,8 @@ impl CommandClasses {
             return Ok(Arc::clone(known));
         }
         let sums = [WeightedSum { bytes: sum, weight: 1.0 }];
-        let asked = Asked { sums: &sums, range: [sum, sum], beside: 0.0 };
         let mut evidence = ClassCounts { groups: &inference.groups, class_counts };
-        let found = numbers(&inference.groups, &mut evidence, &[1.0], asked)?;
+        let found = numbers(&inference.groups, &mut evidence, &[1.0], (&sums, [sum, sum]), 0.0)?;
         let of_numbers: Vec<Arc<GroupSums>> = found.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
         let (of_numbers, members) = inference.members(&of_numbers, sum);
         let own = |one: &&RecurringCommand| one.sum == sum && one.class_counts == class_counts;

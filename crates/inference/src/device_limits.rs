@@ -83,10 +83,6 @@ impl DeviceLimits {
         })
     }
 
-    pub(crate) fn max_of_class(&self, class: usize) -> u32 {
-        self.limits.max_of_class(class).min(MAX_ACTIONS)
-    }
-
     /// The weights of all multisets of each number of actions together, from 0, given those of k actions of each class.
     /// `None` where devices can be used up in too many ways.
     pub(crate) fn number_totals<W: Weight>(&self, of_class: &[Vec<W>]) -> Option<Vec<W>> {
@@ -179,7 +175,7 @@ impl DeviceLimits {
             let mut steps = Vec::new();
             for (from, state) in states.iter().enumerate() {
                 let (mut used, mut factor) = (state.clone(), 1.0);
-                for number in 0..=self.max_of_class(*class) as usize {
+                for number in 0..=self.limits.max_of_class(*class) as usize {
                     let places = next.len();
                     let to = if is_last {
                         used[counter] as usize

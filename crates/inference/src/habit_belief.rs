@@ -116,7 +116,6 @@ pub(crate) struct Judgement {
     pub(crate) of_others: f64,
 }
 
-/// A class of commands that came again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecurringClass {
     /// The sum of the sizes of its actions in bytes.
@@ -167,7 +166,6 @@ impl HabitBelief {
         })
     }
 
-    /// The classes with some sums that came again.
     pub fn recurring(&self, sums: impl IntoIterator<Item = i64>) -> Vec<RecurringClass> {
         let fresh: f64 = self.weights.iter().map(|weights| self.fresh(weights)).sum();
         let again = self.again();

@@ -120,7 +120,8 @@ impl LearnedHabits {
     pub fn new(inference: &ReplyInference) -> Option<Self> {
         let rows = inference.action_rows();
         let moments = inference.number_moments(&rows, &vec![1.0; inference.actions()])?;
-        let numbers = normalised(inference.number_shares(&moments.totals));
+        let weights = inference.groups.number_weights.iter().skip(1);
+        let numbers = normalised(weights.zip(&moments.totals).map(|(weight, total)| weight * total).collect());
         let broad_numbers = broad_numbers(&numbers);
         let broad_shares = quotients(&broad_numbers, &numbers);
         let broad = HabitTable::even(&[]);

@@ -6,7 +6,7 @@ use sizeleak_model::{Action, Model, Pmf, SeenReplies};
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::number_walk::{Asked, Beyond, Numbers, WeightedSum, numbers};
+use crate::number_walk::{Beyond, Numbers, WeightedSum, numbers};
 use crate::reply_evidence::ReplyEvidence;
 
 /// The most numbers that tables hold: 128 MB.
@@ -99,18 +99,13 @@ impl ReplyInference {
         self.groups.list.iter().map(|group| group.actions.len()).sum()
     }
 
-    /// P(n) for each number of actions, from 1, as far as they are counted, given the weights of all multisets of that
-    /// number by the prior.
-    pub(crate) fn number_shares(&self, totals: &[f64]) -> Vec<f64> {
-        self.groups.number_weights.iter().skip(1).zip(totals).map(|(weight, total)| weight * total).collect()
-    }
-
     /// ln Σ weight · P(sum), whatever the replies; −∞ where it is 0.
     ///
     /// # Errors
     /// [`Beyond`].
     pub fn ln_size(&self, sums: &[WeightedSum]) -> Result<f64, Beyond> {
-        let totals = self.size_totals().ok_or(Beyond::TooManyNumbers)?;
+        let totals = || self.groups.devices.size_totals(&self.groups.number_weights, &self.of_class);
+        let totals = self.size_totals.get_or_init(totals).as_ref().ok_or(Beyond::TooManyNumbers)?;
         let of_sum =
             |sum: &WeightedSum| Ok(if self.is_sum(sum.bytes)? { sum.weight * totals.at(sum.bytes) } else { 0.0 });
         Ok(sums.iter().map(of_sum).sum::<Result<f64, Beyond>>()?.ln())
@@ -138,18 +133,13 @@ impl ReplyInference {
         if ln_unit == f64::NEG_INFINITY {
             return Ok(ExplainedReplies { inference: self, numbers: Vec::new(), ln_unit });
         }
-        let asked = Asked { sums: &possible, range, beside: (ln_beside - ln_unit).exp() };
-        let numbers = numbers(&self.groups, &mut evidence, &terms, asked)?;
+        let beside = (ln_beside - ln_unit).exp();
+        let numbers = numbers(&self.groups, &mut evidence, &terms, (&possible, range), beside)?;
         Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 
     fn is_sum(&self, sum: i64) -> Result<bool, Beyond> {
         if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok((0..=self.greatest).contains(&sum)) }
-    }
-
-    fn size_totals(&self) -> Option<&Pmf> {
-        let totals = || self.groups.devices.size_totals(&self.groups.number_weights, &self.of_class);
-        self.size_totals.get_or_init(totals).as_ref()
     }
 }
 

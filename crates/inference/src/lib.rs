@@ -17,7 +17,6 @@
 //! frames and no stages.
 
 mod action_group;
-mod belief;
 mod best_actions;
 pub mod channel;
 mod command_class;
@@ -36,11 +35,10 @@ pub mod space;
 mod step_habits;
 mod symmetric;
 
-pub use belief::{Belief, StateBelief};
 pub use best_actions::{InferredActions, MostProbable};
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
-pub use hypotheses::{ExplainedStates, Hypotheses};
+pub use hypotheses::{Belief, ExplainedStates, Hypotheses, StateBelief};
 pub use inference::{ExplainedReplies, ReplyInference};
 pub use number_walk::{Beyond, WeightedSum};
 pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands, asked_sums};

@@ -132,7 +132,6 @@ impl Moments {
         Self { weight: 1.0, means: vec![0.0; actions], products: vec![0.0; place(actions, 0)] }
     }
 
-    /// Adds sums over other commands, times a factor.
     fn add_sums(&mut self, other: &Self, factor: f64) {
         self.means.resize(self.means.len().max(other.means.len()), 0.0);
         self.products.resize(self.products.len().max(other.products.len()), 0.0);

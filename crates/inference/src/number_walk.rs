@@ -77,21 +77,14 @@ pub(crate) trait Evidence {
     fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool;
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) sums: &'a [WeightedSum],
-    /// Others in this range can be asked for later.
-    pub(crate) range: [i64; 2],
-    /// A probability beside which they have to matter, as a multiple of the unit.
-    pub(crate) beside: f64,
-}
-
-/// All numbers of actions that matter for some sums, given what the terms of the evidence are at most.
+/// All numbers of actions that matter for some sums, given what the terms of the evidence are at most. Other sums in the range
+/// can be asked for later. They have to matter beside a probability, as a multiple of the unit.
 pub(crate) fn numbers(
     groups: &Groups,
     evidence: &mut impl Evidence,
     terms: &[f64],
-    Asked { sums, range, beside }: Asked<'_>,
+    (sums, range): (&[WeightedSum], [i64; 2]),
+    beside: f64,
 ) -> Result<Vec<Numbers>, Beyond> {
     let none = Pmf::one(0, 1.0);
     let prior = groups.prior_behind(0, 0, &none, range);

@@ -69,10 +69,8 @@ struct Evidence {
     curvature: Symmetric,
 }
 
-impl Evidence {
-    fn none(actions: usize) -> Self {
-        Self { commands: 0, gradient: vec![0.0; actions], curvature: Symmetric::zero(actions) }
-    }
+fn no_evidence(actions: usize) -> Evidence {
+    Evidence { commands: 0, gradient: vec![0.0; actions], curvature: Symmetric::zero(actions) }
 }
 
 impl OwnHabits {
@@ -83,7 +81,7 @@ impl OwnHabits {
         let numbers = vec![0.0; learned.numbers.len()];
         let shares = number_shares(&numbers, learned);
         let at_step = StepHabits::new(mean, &covariance, &shares, &learned.moments, (learned, inference));
-        let (at_step, pending) = (Arc::new(at_step), Evidence::none(actions));
+        let (at_step, pending) = (Arc::new(at_step), no_evidence(actions));
         Self { pace, covariance, numbers, pending, at_step }
     }
 
@@ -140,7 +138,7 @@ impl OwnHabits {
     fn step(&mut self, learned: &LearnedHabits, inference: &ReplyInference) {
         let StepHabits { mean, moments, .. } = &*self.at_step;
         let size = mean.len();
-        let Evidence { commands, gradient, curvature } = std::mem::replace(&mut self.pending, Evidence::none(size));
+        let Evidence { commands, gradient, curvature } = std::mem::replace(&mut self.pending, no_evidence(size));
         let kept = (1.0 - 1.0 / self.pace.drift).powi(2 * commands.cast_signed());
         self.covariance.scale(kept);
         self.covariance.add(&Symmetric::diagonal(size, DEVIATION * DEVIATION), 1.0 - kept);

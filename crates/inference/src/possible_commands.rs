@@ -30,8 +30,8 @@ pub struct PossibleCommands {
     /// The same by broad habits, for states of all messages.
     pub(crate) broad: Vec<f64>,
     not_recurring: f64,
-    /// Whether the command says nothing of single actions.
-    pub(crate) are_actions_unknown: bool,
+    /// Whether it is not known which actions explain the command: it speaks neither for nor against a longer one.
+    pub are_actions_unknown: bool,
     pub(crate) in_states: Vec<PossibleInStates>,
 }
 
@@ -76,12 +76,6 @@ impl PossibleCommands {
     pub(crate) fn new(by_habit: Vec<f64>, not_recurring: f64) -> Self {
         let (learned, broad) = (by_habit.clone(), by_habit.clone());
         Self { by_habit, learned, broad, not_recurring, are_actions_unknown: false, in_states: Vec::new() }
-    }
-
-    /// The same where it is not known which actions explain the command: it speaks neither for nor against a longer one.
-    #[must_use]
-    pub fn of_unknown_actions(self) -> Self {
-        Self { are_actions_unknown: true, ..self }
     }
 
     /// How many classes and members of classes are listed.

@@ -95,11 +95,16 @@ impl CommandSpace {
         if premises.prior == PriorName::Flat && home.inventory.is_none() {
             return Err(SpaceError::NoInventory("flat"));
         }
-        let all = home.limits()?;
+        let all = Limits::of(home.inventory, home.actions)?;
         let limits = all.counting(home.max_actions.min(MAX_ACTIONS));
         let weights = CommandWeights::new(&home, &limits, premises)?;
         let bytes: Vec<i64> = home.actions.iter().map(|action| action.size.max(0)).collect();
-        check_width(&bytes, limits.max_actions())?;
+        let (least, greatest) = (bytes.iter().min().copied().unwrap_or(0), bytes.iter().max().copied().unwrap_or(0));
+        // Sums over commands need room for every size; sizes are added up as far as all actions are of the greatest.
+        let (apart, most) = (greatest - least, i64::from(limits.max_actions()));
+        if apart.saturating_mul(most.pow(2)) > MAX_WIDTH || greatest.saturating_mul(most) > MAX_BYTES {
+            return Err(SpaceError::TooWide(apart as usize, limits.max_actions()));
+        }
         let weight = if premises.prior == PriorName::Devices { WayWeight::Share } else { WayWeight::One };
         let ways = |inventory| DeviceWays::new(inventory, home.actions, &limits, weight, |device| 1 << device);
         let ways = home.inventory.map(ways).transpose()?;
@@ -243,24 +248,16 @@ impl CommandSpace {
     pub fn check(&self, parts: &[Part]) -> Result<(), SpaceError> {
         let combinations = self.combinations(parts);
         // Between how many sizes the commands of a combination are.
-        let apart: i64 = parts.iter().map(|part| self.bytes_apart(part)).sum();
+        let apart = |part: &Part| {
+            let bytes = || part.actions.iter().map(|action| self.bytes[*action]);
+            bytes().max().unwrap_or(0) - bytes().min().unwrap_or(0)
+        };
+        let apart: i64 = parts.iter().map(apart).sum();
         let widest = 1.0 + apart as f64 * f64::from(self.limits.max_actions());
         let work = combinations * widest * widest;
         if combinations > MAX_COMBINATIONS || work > MAX_WORK { Err(SpaceError::TooMany) } else { Ok(()) }
     }
 
-    /// How far apart the sizes of a part's actions are, in bytes.
-    fn bytes_apart(&self, part: &Part) -> i64 {
-        let bytes = || part.actions.iter().map(|action| self.bytes[*action]);
-        bytes().max().unwrap_or(0) - bytes().min().unwrap_or(0)
-    }
-
-    /// How probable each set of types of device is, given the totals of the classes.
-    pub fn type_shares(&self, of_classes: &[u32]) -> Vec<(TypeSet, f64)> {
-        self.ways.as_ref().map_or_else(Vec::new, |ways| ways.shares(of_classes))
-    }
-
-    /// Calls `visit` with each combination of parts.
     pub fn visit_all(&self, parts: &[Part], visit: &mut dyn FnMut(&Combination<'_>)) {
         let visit = &mut |combination: &Combination<'_>| {
             visit(combination);
@@ -325,18 +322,6 @@ struct Recurring {
     /// Π fₐ(cₐ).
     by_habit: f64,
     share: f64,
-}
-
-/// Checks that sums over commands of up to `most` actions have room for every size.
-fn check_width(bytes: &[i64], most: u32) -> Result<(), SpaceError> {
-    let (least, greatest) = (bytes.iter().min().copied().unwrap_or(0), bytes.iter().max().copied().unwrap_or(0));
-    let most_actions = i64::from(most);
-    // Sizes are added up as far as all actions of a command are of the greatest.
-    let is_countable = greatest.saturating_mul(most_actions) <= MAX_BYTES;
-    if (greatest - least).saturating_mul(most_actions.pow(2)) > MAX_WIDTH || !is_countable {
-        return Err(SpaceError::TooWide((greatest - least) as usize, most));
-    }
-    Ok(())
 }
 
 struct Walk<'a> {

@@ -10,9 +10,6 @@ pub(crate) struct Symmetric {
     pub(crate) values: Vec<f64>,
 }
 
-/// The eigenvalues of a symmetric matrix, each with its vector of length 1.
-pub(crate) type Eigen = Vec<(f64, Vec<f64>)>;
-
 impl Symmetric {
     pub(crate) fn zero(size: usize) -> Self {
         Self { size, values: vec![0.0; size * size] }
@@ -64,8 +61,9 @@ impl Symmetric {
         self.values.chunks_exact(self.size).map(|row| dot(row, vector)).collect()
     }
 
-    /// By Jacobi's rotations: exact to rounding for matrices of a few dozen rows.
-    pub(crate) fn eigen(&self) -> Eigen {
+    /// The eigenvalues, each with its vector of length 1, by Jacobi's rotations: exact to rounding for matrices of a few dozen
+    /// rows.
+    pub(crate) fn eigen(&self) -> Vec<(f64, Vec<f64>)> {
         let size = self.size;
         let mut values = self.values.clone();
         // Its rows become the vectors.

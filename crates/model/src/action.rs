@@ -39,7 +39,7 @@ pub struct Action {
     pub size: i64,
     /// Sizes in bytes with their shares, if sizes vary: ascending, two or more. Empty for a single size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sizes: Vec<(i64, f64)>,
+    pub(crate) sizes: Vec<(i64, f64)>,
 }
 
 impl Action {
@@ -83,11 +83,6 @@ impl Action {
             (Some((least, _)), Some((most, _))) => [*least, *most],
             _ => [self.size; 2],
         }
-    }
-
-    /// The sizes with their shares as they are written; empty for a single size.
-    pub(crate) fn written_sizes(&self) -> &[(i64, f64)] {
-        &self.sizes
     }
 
     pub(crate) fn fault(&self) -> Option<String> {

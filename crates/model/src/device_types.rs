@@ -72,7 +72,7 @@ impl DeviceTypes {
             let mut next = BTreeMap::new();
             // In this order, in which the last bits of the sums are those of earlier versions.
             for (before, ways) in found.into_iter().rev() {
-                let mut given = vec![(GivenActions::before(*devices, before), ways)];
+                let mut given = vec![(GivenActions { totals: before, free: *devices }, ways)];
                 for (class, total) in of_type.iter().copied() {
                     let more = |(given, ways): (GivenActions, f64)| {
                         let left = total - given.totals.get(class).copied().unwrap_or(0);

@@ -57,7 +57,6 @@ pub struct EpsilonDistribution {
 /// How many neighbours to use, and how much to trust them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Smoothing {
-    /// The number of neighbours.
     pub k: usize,
     /// The weight of the distances of all labelled commands, as a number of neighbours.
     pub strength: f64,

@@ -58,21 +58,14 @@ const MAX_VALUES: usize = 256;
 /// A message is shorter than 2 to this power, in bytes.
 const SIZE_BITS: f64 = 24.0;
 
-/// How a model explains the size of a command.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SizeExplanation {
-    /// By the probability that a command has this size, 0 if nothing explains it.
-    Probability(f64),
-    /// Some actions have it; how probable that is, the model does not say.
-    Possible,
-}
-
 /// A command as the test sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JudgedSize<'a> {
     /// Smallest and largest possible size, in bytes.
     pub sizes: [i64; 2],
-    pub explanation: SizeExplanation,
+    /// The probability that a command has this size by the model, 0 if nothing explains it; `None` where some actions have it,
+    /// and the model does not say how probable that is.
+    pub probability: Option<f64>,
     /// How probable it is that the flow's messages are not the model's at all, but another gateway's or app's that look like
     /// the model's with other habits and other lengths by coincidence.
     pub strange: f64,
@@ -133,11 +126,9 @@ impl FitJudgement {
         false
     }
 
-    fn add_size(&mut self, JudgedSize { sizes, explanation, padding, .. }: JudgedSize<'_>) {
-        let (is_explained, is_odd) = match explanation {
-            SizeExplanation::Probability(probability) => (probability > 0.0, probability <= BARELY * broad_size(sizes)),
-            SizeExplanation::Possible => (true, false),
-        };
+    fn add_size(&mut self, JudgedSize { sizes, probability, padding, .. }: JudgedSize<'_>) {
+        let is_odd = probability.is_some_and(|probability| probability <= BARELY * broad_size(sizes));
+        let is_explained = probability.is_none_or(|probability| probability > 0.0);
         self.unexplained += u64::from(!is_explained);
         if self.sizes.len() < MAX_VALUES && self.sizes.insert(sizes) {
             let probability = |odd: f64| if is_odd { odd } else { 1.0 - odd };
@@ -151,7 +142,8 @@ impl FitJudgement {
     }
 
     fn add_replies(&mut self, replies: u32, probability: f64) {
-        let broad = broad_count(replies);
+        // The probability of a count of which nothing is known: 1/2, 1/6, 1/12 …
+        let broad = 1.0 / ((f64::from(replies) + 1.0) * (f64::from(replies) + 2.0));
         let seen = self.replies.probability(replies, broad);
         let odd_ones = self.odd_replies.probability(replies, broad);
         self.of_replies.add(seen, |odd| (1.0 - odd) * probability + odd * odd_ones);
@@ -245,11 +237,6 @@ fn broad_size([least, most]: [i64; 2]) -> f64 {
     let bits = |size: i64| (size.max(1) as f64).log2().min(SIZE_BITS);
     let width = bits(most.max(least).saturating_add(1)) - bits(least);
     (width / SIZE_BITS).clamp(f64::MIN_POSITIVE, 1.0)
-}
-
-/// The probability of a count of which nothing is known: 1/2, 1/6, 1/12 …
-fn broad_count(count: u32) -> f64 {
-    1.0 / ((f64::from(count) + 1.0) * (f64::from(count) + 2.0))
 }
 
 #[cfg(test)]

@@ -4,18 +4,12 @@
 /// Actions that have been given to devices, while those of one type are given theirs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GivenActions {
-    /// How many actions of each class.
     pub totals: Vec<u32>,
     /// How many devices of the type have none yet.
     pub free: u32,
 }
 
 impl GivenActions {
-    /// Nothing has been given to so many devices of the type yet; `totals` went to those of other types.
-    pub fn before(devices: u32, totals: Vec<u32>) -> Self {
-        Self { totals, free: devices }
-    }
-
     /// Gives 0, 1, 2, … further actions of a class to devices that have none yet, `most` at the most: each with `ways` times
     /// the number of choices of these devices.
     pub fn with_more(self, class: usize, most: u32, ways: f64) -> impl Iterator<Item = (Self, f64)> {
@@ -67,7 +61,7 @@ mod tests {
             before in prop::collection::vec(0..3_u32, 1..4),
             most in 0..7_u32,
         ) {
-            let mut found = vec![(GivenActions::before(devices, before.clone()), 1.0)];
+            let mut found = vec![(GivenActions { totals: before.clone(), free: devices }, 1.0)];
             for class in 0..before.len() {
                 found = found.into_iter().flat_map(|(given, ways)| given.with_more(class, most, ways)).collect();
             }

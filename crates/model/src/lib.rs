@@ -43,7 +43,7 @@ pub use action::{Action, MAX_ACTION_SIZE, MAX_MESSAGE_SIZE};
 pub use basis::{Basis, SizeError, WireSize};
 pub use device_types::DeviceTypes;
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
-pub use fit_judgement::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause, SizeExplanation};
+pub use fit_judgement::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause};
 pub use given_actions::{GivenActions, choose};
 pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES, MAX_DEVICES};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};

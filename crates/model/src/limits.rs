@@ -83,6 +83,11 @@ impl Limits {
         Ok(Self { class_of, classes: types_of_class.len(), conditions: conditions(counts, &types_of_class) })
     }
 
+    /// Those of an inventory, or none where there is no inventory.
+    pub fn of(inventory: Option<&Inventory>, actions: &[Action]) -> Result<Self, InventoryError> {
+        inventory.map_or_else(|| Ok(Self::free(actions.len())), |inventory| inventory.limits(actions))
+    }
+
     /// No limits: any number of each of `actions` actions, all of one class.
     pub fn free(actions: usize) -> Self {
         Self { class_of: vec![0; actions], classes: usize::from(actions > 0), conditions: Vec::new() }

@@ -173,7 +173,7 @@ impl Model {
     /// [`InventoryError`] if an action has no device.
     pub fn limits_of_all(&self) -> Result<Limits, InventoryError> {
         let actions: Vec<Action> = self.action_names().into_iter().map(|name| Action::new(name, 1)).collect();
-        self.limits_of(&actions)
+        Limits::of(self.inventory.as_ref(), &actions)
     }
 
     /// The commands of [`Self::actions`] that the inventory allows.
@@ -181,11 +181,7 @@ impl Model {
     /// # Errors
     /// [`InventoryError`] if an action has no device.
     pub fn limits(&self) -> Result<Limits, InventoryError> {
-        self.limits_of(&self.actions)
-    }
-
-    fn limits_of(&self, actions: &[Action]) -> Result<Limits, InventoryError> {
-        self.inventory.as_ref().map_or_else(|| Ok(Limits::free(actions.len())), |inventory| inventory.limits(actions))
+        Limits::of(self.inventory.as_ref(), &self.actions)
     }
 
     /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]. Where the model knows its services,

@@ -98,7 +98,6 @@ pub enum ModelFault {
     },
 }
 
-/// The keys of a file with several sections.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SectionsFile {
@@ -236,7 +235,7 @@ impl Model {
             write!(text, "\n[[{parent}action]]\nname = {}\nsize = {}\n", quoted(&action.name), action.size)?;
             if action.varies() {
                 let share = |(size, share): &(i64, f64)| format!("[{size}, {share:?}]");
-                let shares: Vec<String> = action.written_sizes().iter().map(share).collect();
+                let shares: Vec<String> = action.sizes.iter().map(share).collect();
                 writeln!(text, "sizes = [{}]", shares.join(", "))?;
             }
         }

@@ -67,7 +67,10 @@ impl<'a> CandidateList<'a> {
         let begin = self.counts.len();
         self.counts.extend(actions);
         let actions = self.counts.get(begin..).unwrap_or_default();
-        self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(self.names, actions)));
+        // The most bytes that it takes in a frame: four fields, and a name and a count for each action.
+        let of_name = |(action, _): &(u32, u32)| self.names.get(*action as usize).map_or(0, |name| name.len() + 10);
+        let bytes = CANDIDATE_BYTES + actions.iter().map(of_name).sum::<usize>();
+        self.room = self.room.and_then(|room| room.checked_sub(bytes));
         if self.room.is_some() {
             let end = self.counts.len() as u32;
             self.listed.push(ListedCandidate { end, epsilon, probability, likelihood });
@@ -85,10 +88,4 @@ impl<'a> CandidateList<'a> {
         };
         actions.zip(self.listed).map(candidate).collect()
     }
-}
-
-/// The most bytes that a candidate takes in a frame: four fields, and a name and a count for each action.
-fn encoded_bytes(names: &[Arc<str>], actions: &[(u32, u32)]) -> usize {
-    let bytes_of = |(action, _): &(u32, u32)| names.get(*action as usize).map_or(0, |name| name.len() + 10);
-    CANDIDATE_BYTES + actions.iter().map(bytes_of).sum::<usize>()
 }

@@ -52,7 +52,11 @@ impl RecurringCandidates {
             let occurring: Vec<(u32, u32)> = occurring.collect();
             let end = u32::try_from(occurring.len()).unwrap_or(u32::MAX);
             let of_command = Actions::of_many(names.clone(), occurring, [end]).next().unwrap_or_default();
-            Recurring { actions: of_command, sums: sums_of(actions, counts), share: *share }
+            let each = actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+            let sums = each.fold(Pmf::certain(0), |sums, (action, count)| {
+                sums.convolve(Multiples::new(Pmf::from_values(action.sizes())).sum_of(*count)).trimmed()
+            });
+            Recurring { actions: of_command, sums, share: *share }
         };
         let commands: Vec<Recurring> = allowed.map(of_command).collect();
         let share = commands.iter().map(|command| command.share).sum();
@@ -128,14 +132,6 @@ impl RecurringCandidates {
             count: by_habit.count,
         }
     }
-}
-
-/// The sums of so many of each action, with their probabilities.
-fn sums_of(actions: &[Action], counts: &[u32]) -> Pmf {
-    let occurring = actions.iter().zip(counts).filter(|(_, count)| **count > 0);
-    occurring.fold(Pmf::certain(0), |sums, (action, count)| {
-        sums.convolve(Multiples::new(Pmf::from_values(action.sizes())).sum_of(*count)).trimmed()
-    })
 }
 
 #[cfg(test)]

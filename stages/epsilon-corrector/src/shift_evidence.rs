@@ -135,8 +135,9 @@ impl ShiftEvidence {
             return Ok(None);
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        let possible = self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)?;
-        Ok(Some(if is_action_unknown { possible.of_unknown_actions() } else { possible }))
+        let mut possible = self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)?;
+        possible.are_actions_unknown = is_action_unknown;
+        Ok(Some(possible))
     }
 
     /// The states by their shift of replies, those first that may be most likely.

@@ -1,7 +1,7 @@
 //! Whether the model fits the flows, and what that makes of their candidates' probabilities.
 
 use sizeleak_frame::{Candidate, Identification, SharedList};
-use sizeleak_model::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause, Model, PaddingTest, SizeExplanation};
+use sizeleak_model::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause, Model, PaddingTest};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// The most flows with a judgement; at least the half used last is kept. Each takes up to 20 kB, most of them far less.
@@ -33,17 +33,16 @@ impl FitJudge {
     ) -> (f64, Option<String>) {
         // What is left to 1 is for messages that are not the model's.
         let fit = if shifts.is_empty() { 1.0 } else { shifts.iter().map(|shift| shift.probability).sum() };
-        let explanation = match size_probability {
-            Some(probability) => SizeExplanation::Probability(probability.clamp(0.0, 1.0)),
-            None if *candidate_count > 0 => SizeExplanation::Possible,
-            None => return (1.0, None),
-        };
+        if size_probability.is_none() && *candidate_count == 0 {
+            return (1.0, None);
+        }
+        let probability = size_probability.map(|probability| probability.clamp(0.0, 1.0));
         let Ok(sizes) = model.sizes(command.size, command.records, command.plaintext) else { return (1.0, None) };
         let replies = reply_probability.map(|probability| (command.replies, probability));
         let flow = self.flows.get_or_default(command.flow);
         let was_judged = flow.is_judged();
         let padding = self.padding.as_ref();
-        let is_rejected = flow.add(JudgedSize { sizes, explanation, strange: 1.0 - fit, replies, padding });
+        let is_rejected = flow.add(JudgedSize { sizes, probability, strange: 1.0 - fit, replies, padding });
         self.judged += u64::from(flow.is_judged() && !was_judged);
         self.misfits += u64::from(is_rejected);
         (flow.weight() * fit, is_rejected.then(|| describe(flow)))

@@ -14,6 +14,8 @@ pub(crate) struct InventoryFilter {
     /// The class of each action. Only looked up, so its order does not matter.
     classes: HashMap<String, usize, RandomState>,
     limits: Limits,
+    /// How many actions a command can have; `u32::MAX` without an inventory.
+    pub(crate) max_actions: u32,
     /// The names that the last candidate referred to, each with its class; `None` if the model does not have the action. The
     /// candidates of a list share their names, so that each name is looked up once.
     of_names: RefCell<ClassesOfNames>,
@@ -26,12 +28,7 @@ impl InventoryFilter {
         let limits = model.limits_of_all()?;
         let names = model.action_names().into_iter().map(str::to_owned);
         let classes = names.zip(0..).map(|(name, action)| (name, limits.class_of(action))).collect();
-        Ok(Self { classes, limits, of_names: RefCell::default() })
-    }
-
-    /// How many actions a command can have; `u32::MAX` without an inventory.
-    pub(crate) fn max_actions(&self) -> u32 {
-        self.limits.max_actions()
+        Ok(Self { classes, max_actions: limits.max_actions(), limits, of_names: RefCell::default() })
     }
 
     /// Whether each of the actions finds a device of its own; always true without an inventory.
@@ -86,13 +83,13 @@ mod tests {
         assert!(
             !allows(&[("blink", 1)]) && !allows(&[("on", 2), ("on", 2)]) && !allows(&[("on", u32::MAX), ("on", 9)])
         );
-        assert_eq!(home.max_actions(), 3);
+        assert_eq!(home.max_actions, 3);
     }
 
     #[test]
     fn everything_is_allowed_without_an_inventory() {
         let free = filter("");
         assert!(free.allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
-        assert_eq!(free.max_actions(), u32::MAX);
+        assert_eq!(free.max_actions, u32::MAX);
     }
 }

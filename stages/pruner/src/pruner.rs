@@ -221,7 +221,6 @@ impl Pruner {
         lengths
     }
 
-    /// Prepares the model where replies are longer by so many bytes.
     fn prepare_model(&mut self, longer: i64) {
         if longer != 0 && self.longer.as_ref().is_none_or(|(bytes, _)| *bytes != longer) {
             let model = self.model.model.clone().with_longer_messages(0, longer);
@@ -258,7 +257,8 @@ impl Pruner {
     ) {
         posterior.weigh(evidence, evidence_probability);
         result.bounds = Some(evidence.learned_bounds(self.keep));
-        if posterior.keep(self.keep_of_replies()) {
+        // All are kept before habits are asked, as these may find probable what replies do not.
+        if posterior.keep(if self.habits.is_some() { 1.0 } else { self.keep }) {
             result.unlisted = 0;
         }
     }
@@ -267,7 +267,7 @@ impl Pruner {
     fn compute(&self, identification: &Identification) -> PruningResult {
         let (mut posterior, mut result) = self.possible(identification);
         let model = self.model(longer_replies(identification));
-        let evidence = ReplyEvidence::new(model, &identification.command, self.inventory.max_actions());
+        let evidence = ReplyEvidence::new(model, &identification.command, self.inventory.max_actions);
         result.reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
         match (evidence, self.mode) {
             (None, _) => {}
@@ -294,7 +294,7 @@ impl Pruner {
         if self.shared_out.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, group)) {
             let is_alike = group.iter().all(|one| longer_replies(one) == longer);
             let candidates: Vec<Posterior<'_>> = group.iter().map(|one| self.possible(one).0).collect();
-            let max_actions = self.inventory.max_actions();
+            let max_actions = self.inventory.max_actions;
             let shares = if is_alike { shares_of(self.model(longer), group, &candidates, max_actions) } else { None };
             self.shared_out = Some((Arc::clone(group), shares));
         }
@@ -306,7 +306,7 @@ impl Pruner {
     fn by_shares(&self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
         let (mut posterior, mut result) = self.possible(identification);
         let (model, command) = (self.model(longer_replies(identification)), &identification.command);
-        let max_actions = self.inventory.max_actions();
+        let max_actions = self.inventory.max_actions;
         let evidence = shares.and_then(|shares| SharedEvidence::new(model, command, shares, max_actions));
         if let Some(evidence) = evidence {
             self.weigh((&mut posterior, &mut result), &evidence, None);
@@ -314,16 +314,10 @@ impl Pruner {
         PruningResult { candidates: posterior.candidates(), ..result }
     }
 
-    /// What is kept before habits are asked: all, as they may find probable what replies do not.
-    fn keep_of_replies(&self) -> f64 {
-        if self.habits.is_some() { 1.0 } else { self.keep }
-    }
-
     fn habits(&self) -> Option<MutexGuard<'_, HabitPrior>> {
         self.habits.as_ref().map(|habits| habits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A result by what its home usually does.
     fn by_habits(&mut self, identification: &Identification, result: PruningResult) -> PruningResult {
         let Some(mut habits) = self.habits() else { return result };
         let candidates = &result.candidates;

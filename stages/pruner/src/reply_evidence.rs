@@ -101,12 +101,7 @@ impl<'a> SingleReplyEvidence<'a> {
     fn ln_likelihood(&self, actions: &Actions) -> f64 {
         let counts = self.class_counts(actions);
         let mut known = self.known.borrow_mut();
-        if let Some(ln_likelihood) = known.get(&counts) {
-            return *ln_likelihood;
-        }
-        let ln_likelihood = self.seen.ln_likelihood(&counts);
-        known.insert(counts, ln_likelihood);
-        ln_likelihood
+        *known.entry(counts).or_insert_with_key(|counts| self.seen.ln_likelihood(counts))
     }
 
     /// How many replies of each class these actions should have.

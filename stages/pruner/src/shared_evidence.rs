@@ -9,7 +9,7 @@ use sizeleak_frame::{Actions, Command, Identification, SingleReply};
 use sizeleak_model::statistics::ln_sum;
 
 use crate::posterior::Posterior;
-use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel, SingleReplyEvidence};
+use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
 use crate::shared_replies::{PooledReplies, ReplyShare, share_out};
 
 const MAX_REPLIES: usize = 128;
@@ -58,14 +58,11 @@ impl ActionEvidence for SharedEvidence<'_> {
             return self.ln_sum(|one| one.ln_likelihood(actions));
         };
         let counts = single.class_counts(actions);
+        let of_share = |one: &ReplyEvidence<'_>, counts: &[u32]| {
+            one.only_single().map_or(f64::NEG_INFINITY, |single| single.seen.ln_likelihood(counts))
+        };
         let mut known = self.known.borrow_mut();
-        if let Some(ln_likelihood) = known.get(&counts) {
-            return *ln_likelihood;
-        }
-        let of_single = |single: &SingleReplyEvidence<'_>| single.seen.ln_likelihood(&counts);
-        let ln_likelihood = self.ln_sum(|one| one.only_single().map_or(f64::NEG_INFINITY, of_single));
-        known.insert(counts, ln_likelihood);
-        ln_likelihood
+        *known.entry(counts).or_insert_with_key(|counts| self.ln_sum(|one| of_share(one, counts)))
     }
 
     fn ln_greatest(&self) -> f64 {
@@ -97,7 +94,7 @@ pub(crate) fn shares_of(
     let mut likelihoods = 0;
     let probability = |at: usize, lengths: &[u32]| {
         let (one, actions) = (group.get(at)?, actions.get(at)?);
-        likelihoods += actions.number();
+        likelihoods += actions.by_classes.len() + actions.others.len();
         let evidence = ReplyEvidence::new(model, &with_replies(&one.command, lengths), max_actions)?;
         (likelihoods <= MAX_LIKELIHOODS).then(|| actions.expected_likelihood(&evidence) * orders(lengths.len()))
     };
@@ -127,11 +124,6 @@ impl<'a> ProbableActions<'a> {
         }
         by_classes.retain(|_, probability| *probability > NEGLIGIBLE);
         Self { by_classes, others, unlisted: candidates.unlisted }
-    }
-
-    /// How many likelihoods an expectation takes.
-    fn number(&self) -> usize {
-        self.by_classes.len() + self.others.len()
     }
 
     /// The probability of replies before they are used. What is not listed has the greatest likelihood.

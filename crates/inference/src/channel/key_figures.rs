@@ -66,7 +66,6 @@ impl SeenOutput {
         self.greatest.iter().take(tries).sum()
     }
 
-    /// The greatest posterior probability of a secret.
     pub(crate) fn posterior(&self) -> f64 {
         (self.best(1) / self.probability).min(1.0)
     }
@@ -102,7 +101,6 @@ impl SeenOutputs {
         self.outputs.iter().filter(|seen| seen.probability > 0.0)
     }
 
-    /// H(A) in bits.
     pub(crate) fn prior_bits(&self) -> f64 {
         (-self.prior.weighted_log).max(0.0)
     }

@@ -118,7 +118,7 @@ pub(super) fn rows(
         let mut counts = vec![0; space.actions()];
         parts.iter().zip(combination.of_parts).for_each(|(part, count)| counts[part.actions()[0]] = *count);
         let (varying, classes) = (sizes.varying().of_counts(&counts), replies.of_counts(&counts));
-        let kinds = space.type_shares(combination.of_classes);
+        let kinds = space.ways.as_ref().map_or_else(Vec::new, |ways| ways.shares(combination.of_classes));
         if rows.len() > MAX_ROWS {
             return ControlFlow::Break(());
         }
@@ -152,7 +152,12 @@ impl Seen {
         most_entries: usize,
     ) -> Result<Self, SpaceError> {
         let (mut sizes, mut replies, mut outputs) = (Numbering::default(), Numbering::default(), Numbering::default());
-        let of_replies = numbered_replies(rows, reply_noise, &mut replies)?;
+        let mut of_replies: NumberedReplies<'_> = BTreeMap::new();
+        for RowKey { actions, replies: classes, .. } in rows.keys() {
+            if let Entry::Vacant(entry) = of_replies.entry((*actions, classes.as_slice())) {
+                entry.insert(replies.number_all(reply_noise.distribution(*actions, classes)?));
+            }
+        }
         check_least_entries(rows, size_noise, &of_replies, most_entries)?;
         let mut of_sizes = BTreeMap::new();
         let mut entries = 0;
@@ -210,20 +215,6 @@ impl Seen {
 
 /// What is seen of the replies to rows, by their numbers of actions and of replies of each class.
 type NumberedReplies<'a> = BTreeMap<(u32, &'a [u32]), Vec<(u32, f64)>>;
-
-fn numbered_replies<'a>(
-    rows: &'a BTreeMap<RowKey, Row>,
-    noise: &ReplyNoise<'_>,
-    numbering: &mut Numbering<Vec<u32>>,
-) -> Result<NumberedReplies<'a>, SpaceError> {
-    let mut found = BTreeMap::new();
-    for RowKey { actions, replies, .. } in rows.keys() {
-        if let Entry::Vacant(entry) = found.entry((*actions, replies.as_slice())) {
-            entry.insert(numbering.number_all(noise.distribution(*actions, replies)?));
-        }
-    }
-    Ok(found)
-}
 
 /// Checks that rows do not have more than `most` entries for sure, which takes much less time than to compute these.
 fn check_least_entries(

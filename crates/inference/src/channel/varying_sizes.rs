@@ -29,7 +29,6 @@ impl VaryingSizes {
         Self { of_action, one, sums: BTreeMap::new() }
     }
 
-    /// The distribution that an action has, by its index.
     pub fn of_action(&self, action: usize) -> Option<usize> {
         self.of_action[action]
     }

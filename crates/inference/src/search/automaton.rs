@@ -64,11 +64,11 @@ impl Automaton {
             let later = order.iter().skip(position + 1).map(|(action, _)| limits.class_of(*action));
             let later = later.filter(|class| *class < limits.classes()).fold(0_u64, |set, class| set | 1 << class);
             let open: Vec<bool> = limits.conditions().iter().map(|one| one.is_kept || one.holds_any(later)).collect();
-            let mut builder = LayerBuilder::new(entries);
-            let states = builder.build(limits, limits.class_of(action), &open, MAX_STATES - state_count)?;
-            entries = builder.next_entries;
+            let room = MAX_STATES - state_count;
+            let (states, next_entries) = states_of(limits, limits.class_of(action), &open, entries, room)?;
+            entries = next_entries;
             layers.push(Layer { action, size, offset: state_count, states });
-            state_count += builder.keys.len();
+            state_count += layers[position].states.len();
         }
         let kept = |used: Vec<u32>| {
             let used = used.into_iter().zip(limits.conditions());
@@ -78,62 +78,52 @@ impl Automaton {
     }
 }
 
-/// The states of a layer while it is built.
-struct LayerBuilder {
-    /// How far each condition is used up, for each state.
-    keys: Vec<Vec<u32>>,
-    numbers: BTreeMap<Vec<u32>, u32>,
-    /// The states in which the next layer is entered.
-    next_entries: Vec<Vec<u32>>,
+/// The states of a layer that is entered in some states, given how far each condition is used up: all that taking an action
+/// of this class leads to, at most `room`. `open` says which conditions still matter to later actions. Returns them with the
+/// states in which the next layer is entered.
+fn states_of(
+    limits: &Limits,
+    class: usize,
+    open: &[bool],
+    entries: Vec<Vec<u32>>,
+    room: usize,
+) -> Option<(Vec<State>, Vec<Vec<u32>>)> {
+    let mut numbers: BTreeMap<Vec<u32>, u32> = entries.iter().cloned().zip(0..).collect();
+    let (mut keys, mut next_keys, mut next_numbers) = (entries, Vec::new(), BTreeMap::new());
+    let mut states: Vec<State> = Vec::new();
+    let mut taken_from = BTreeMap::new();
+    let mut number = 0;
+    while let Some(key) = keys.get(number as usize).cloned() {
+        let mut taken = key.clone();
+        let free = limits.take(class, &mut taken);
+        let take = free.map(|_| number_of(taken, &mut keys, &mut numbers));
+        if let Some(take) = take {
+            taken_from.insert(take, number);
+        }
+        let actions_so_far = limits.counter().and_then(|at| key.get(at)).copied().unwrap_or(0);
+        let mut passed = key;
+        for (used, _) in passed.iter_mut().zip(open).filter(|(_, open)| !**open) {
+            *used = 0;
+        }
+        let pass = number_of(passed, &mut next_keys, &mut next_numbers);
+        states.push(State { take, untake: None, pass, free: free.unwrap_or(0.0), actions_so_far });
+        if keys.len() > room || keys.len() * limits.conditions().len() > MAX_STATE_NUMBERS {
+            return None;
+        }
+        number += 1;
+    }
+    for (state, number) in states.iter_mut().zip(0..) {
+        state.untake = taken_from.get(&number).copied();
+    }
+    Some((states, next_keys))
 }
 
-impl LayerBuilder {
-    fn new(entries: Vec<Vec<u32>>) -> Self {
-        let numbers = entries.iter().cloned().zip(0..).collect();
-        Self { keys: entries, numbers, next_entries: Vec::new() }
-    }
-
-    /// Finds all states that taking an action of this class leads to, at most `room`. `open` says which conditions
-    /// still matter to later actions.
-    fn build(&mut self, limits: &Limits, class: usize, open: &[bool], room: usize) -> Option<Vec<State>> {
-        let mut next_numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
-        let mut states: Vec<State> = Vec::new();
-        let mut taken_from = BTreeMap::new();
-        let mut number = 0;
-        while let Some(key) = self.keys.get(number as usize).cloned() {
-            let mut taken = key.clone();
-            let free = limits.take(class, &mut taken);
-            let take = free.map(|_| self.number(taken));
-            if let Some(take) = take {
-                taken_from.insert(take, number);
-            }
-            let actions_so_far = limits.counter().and_then(|at| key.get(at)).copied().unwrap_or(0);
-            let mut passed = key;
-            for (used, _) in passed.iter_mut().zip(open).filter(|(_, open)| !**open) {
-                *used = 0;
-            }
-            let pass = *next_numbers.entry(passed).or_insert_with_key(|passed| {
-                self.next_entries.push(passed.clone());
-                self.next_entries.len() as u32 - 1
-            });
-            states.push(State { take, untake: None, pass, free: free.unwrap_or(0.0), actions_so_far });
-            if self.keys.len() > room || self.keys.len() * limits.conditions().len() > MAX_STATE_NUMBERS {
-                return None;
-            }
-            number += 1;
-        }
-        for (state, number) in states.iter_mut().zip(0..) {
-            state.untake = taken_from.get(&number).copied();
-        }
-        Some(states)
-    }
-
-    fn number(&mut self, key: Vec<u32>) -> u32 {
-        *self.numbers.entry(key).or_insert_with_key(|key| {
-            self.keys.push(key.clone());
-            self.keys.len() as u32 - 1
-        })
-    }
+/// The number of a key, a new one if it is not known.
+fn number_of(key: Vec<u32>, keys: &mut Vec<Vec<u32>>, numbers: &mut BTreeMap<Vec<u32>, u32>) -> u32 {
+    *numbers.entry(key).or_insert_with_key(|key| {
+        keys.push(key.clone());
+        keys.len() as u32 - 1
+    })
 }
 
 /// The actions with their sizes by the classes' order ([`Limits::class_order`]); within a class larger actions come

@@ -31,12 +31,10 @@ const MAX_WORK: usize = 1 << 28;
 #[derive(Debug, Clone, Default)]
 pub struct HeaviestWays {
     found: Found,
-    /// The weight of all ways, found or not.
     total: f64,
     ln_total: f64,
 }
 
-/// One way to make up one of several sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Way<'a> {
     /// The index of its most probable sum among those asked for.
@@ -170,15 +168,6 @@ impl AllSums {
         let most = sums.last().map_or(0, |sum| sum.bytes);
         Self { sums, most, ways_on: vec![None; weights.walks.automaton.state_count + 1] }
     }
-
-    fn ways_on_from(&self, row: &[Heaviest]) -> Pmf {
-        let mut ways_on = Pmf::default();
-        for sum in &self.sums {
-            let to_sum = row.iter().take(sum.bytes as usize + 1).map(|ways| ways.0).collect();
-            ways_on.add_moved(&Pmf::from_least(self.most - sum.bytes, to_sum), 0, sum.weight);
-        }
-        ways_on
-    }
 }
 
 impl Sums for AllSums {
@@ -189,11 +178,15 @@ impl Sums for AllSums {
     }
 
     fn bound(&mut self, bytes: &Pmf, weights: &WayWeights, layer: usize, state: u32) -> f64 {
-        let at = weights.index(layer, state);
-        if self.ways_on[at].is_none() {
-            self.ways_on[at] = Some(self.ways_on_from(weights.heaviest(layer, state).unwrap_or(&[Heaviest::END])));
-        }
-        self.ways_on[at].as_ref().map_or(0.0, |ways_on| bytes.convolved_at(ways_on, self.most))
+        let ways_on = self.ways_on[weights.index(layer, state)].get_or_insert_with(|| {
+            let (row, mut ways_on) = (weights.heaviest(layer, state).unwrap_or(&[Heaviest::END]), Pmf::default());
+            for sum in &self.sums {
+                let to_sum = row.iter().take(sum.bytes as usize + 1).map(|ways| ways.0).collect();
+                ways_on.add_moved(&Pmf::from_least(self.most - sum.bytes, to_sum), 0, sum.weight);
+            }
+            ways_on
+        });
+        bytes.convolved_at(ways_on, self.most)
     }
 
     /// The smallest one of equals.

@@ -248,7 +248,7 @@ proptest! {
             max_actions: u32::MAX,
         };
         let bytes: Vec<usize> = actions.iter().map(|action| action.size as usize).collect();
-        let limits = home.limits().unwrap();
+        let limits = Limits::of(home.inventory, home.actions).unwrap();
         let mut table = tables(&bytes, &limits, WalkPrior::Devices(home)).remove(0);
         let space = CommandSpace::new(home, &Premises { prior: PriorName::Devices, decay: None }).unwrap();
         for row in space.size_rows().unwrap() {

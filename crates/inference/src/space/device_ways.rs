@@ -82,7 +82,7 @@ impl DeviceWays {
     }
 
     /// The share of each set of types among the ways for these totals.
-    pub(super) fn shares(&self, totals: &[u32]) -> Vec<(TypeSet, f64)> {
+    pub(crate) fn shares(&self, totals: &[u32]) -> Vec<(TypeSet, f64)> {
         let all = self.all(totals);
         let ways = self.ways.get(totals).map_or(&[][..], Vec::as_slice);
         ways.iter().map(|(set, ways)| (*set, ways / all)).collect()
@@ -105,7 +105,7 @@ fn ways_of_type(
     };
     own_classes.sort_unstable();
     own_classes.dedup();
-    let mut found = vec![(GivenActions::before(device.count, vec![0; classes]), 1.0)];
+    let mut found = vec![(GivenActions { totals: vec![0; classes], free: device.count }, 1.0)];
     for class in own_classes {
         let mut more = Vec::new();
         for (given, ways) in found {

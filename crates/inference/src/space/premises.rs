@@ -1,7 +1,7 @@
 //! What is taken to be known of commands before any is seen.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_model::{Action, Inventory, InventoryError, Limits, Model, Prior};
+use sizeleak_model::{Action, Inventory, Model, Prior};
 
 /// Commands of more actions are not counted; where an inventory allows them, [`super::CommandSpace::left_out`] says how
 /// probable they are.
@@ -54,19 +54,6 @@ impl<'a> From<&'a Model> for Home<'a> {
             inventory: model.inventory.as_ref(),
             prior: model.prior.as_ref(),
             max_actions: u32::MAX,
-        }
-    }
-}
-
-impl Home<'_> {
-    /// The commands that the inventory allows.
-    ///
-    /// # Errors
-    /// [`InventoryError`] if an action has no device.
-    pub fn limits(&self) -> Result<Limits, InventoryError> {
-        match self.inventory {
-            Some(inventory) => inventory.limits(self.actions),
-            None => Ok(Limits::free(self.actions.len())),
         }
     }
 }

@@ -15,19 +15,19 @@ impl Sizes {
         self.first + self.step * random.below(self.number).cast_signed()
     }
 
-    fn explain(&self, size: i64) -> SizeExplanation {
+    fn explain(&self, size: i64) -> f64 {
         let offset = size - self.first;
         let is_own = offset >= 0 && offset % self.step == 0 && offset / self.step < self.number.cast_signed();
-        SizeExplanation::Probability(if is_own { 1.0 / self.number as f64 } else { 0.0 })
+        if is_own { 1.0 / self.number as f64 } else { 0.0 }
     }
 }
 
-const IMPOSSIBLE: SizeExplanation = SizeExplanation::Probability(0.0);
+const IMPOSSIBLE: Option<f64> = Some(0.0);
 
 const HOME: Sizes = Sizes { first: 90, step: 7, number: 40 };
 
-fn judged(size: i64, explanation: SizeExplanation) -> JudgedSize<'static> {
-    JudgedSize { sizes: [size; 2], explanation, strange: 0.0, replies: None, padding: None }
+fn judged(size: i64, probability: Option<f64>) -> JudgedSize<'static> {
+    JudgedSize { sizes: [size; 2], probability, strange: 0.0, replies: None, padding: None }
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn fewer_flows_that_fit_are_rejected_than_documented() {
                 chance if chance < odd => random.below(5000).cast_signed(),
                 _ => Sizes { number: habits, ..HOME }.draw(&mut random),
             };
-            judgement.add(judged(size, HOME.explain(size)));
+            judgement.add(judged(size, Some(HOME.explain(size))));
         }
         rejected += u64::from(judgement.is_rejected);
     }
@@ -60,7 +60,7 @@ fn replies_of_a_gateway_that_fits_are_rarely_rejected() {
         for _ in 0..60 {
             let replies = random.below(3) as u32;
             let size = HOME.draw(&mut random);
-            let command = judged(size, HOME.explain(size));
+            let command = judged(size, Some(HOME.explain(size)));
             judgement.add(JudgedSize { replies: Some((replies, 1.0 / 3.0)), ..command });
         }
         rejected += u64::from(judgement.is_rejected);
@@ -77,7 +77,7 @@ fn another_gateway_is_rejected_within_a_few_commands() {
         let mut judgement = FitJudgement::default();
         let needed = (1..=200).find(|_| {
             let size = other.draw(&mut random);
-            judgement.add(judged(size, HOME.explain(size)))
+            judgement.add(judged(size, Some(HOME.explain(size))))
         });
         assert!(needed.is_some_and(|needed| needed >= ENOUGH_COMMANDS), "{needed:?}");
         assert!(judgement.weight() <= 0.51 && judgement.cause() == MisfitCause::Sizes);
@@ -88,7 +88,7 @@ fn another_gateway_is_rejected_within_a_few_commands() {
 fn replies_alone_reject() {
     let mut judgement = FitJudgement::default();
     for _ in 0..20 {
-        judgement.add(JudgedSize { replies: Some((1, 1e-4)), ..judged(90, HOME.explain(90)) });
+        judgement.add(JudgedSize { replies: Some((1, 1e-4)), ..judged(90, Some(HOME.explain(90))) });
     }
     assert!(judgement.is_rejected && judgement.cause() == MisfitCause::Replies);
 }
@@ -99,8 +99,8 @@ fn without_probabilities_the_share_of_unexplained_sizes_decides() {
         let mut judgement = FitJudgement::default();
         for size in 0..100 {
             let is_possible = size % 10 >= unexplained;
-            let explanation = if is_possible { SizeExplanation::Possible } else { IMPOSSIBLE };
-            judgement.add(judged(size, explanation));
+            let probability = if is_possible { None } else { IMPOSSIBLE };
+            judgement.add(judged(size, probability));
         }
         judgement.is_rejected
     };
@@ -127,7 +127,7 @@ fn evidence_lowers_the_weight_and_a_rejection_stays() {
     }
     assert!(judgement.is_judged());
     for size in sizes {
-        judgement.add(judged(size, SizeExplanation::Possible));
+        judgement.add(judged(size, None));
     }
     assert!(judgement.is_rejected && judgement.weight() <= before && judgement.ln_evidence() < 0.0);
 }
@@ -137,10 +137,10 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
     let mut judgement = FitJudgement::default();
     for sizes in [[i64::MIN, i64::MAX], [i64::MAX, i64::MIN], [0, 0], [i64::MAX; 2]] {
         for probability in [0.0, f64::MIN_POSITIVE, 1.0] {
-            let explanation = SizeExplanation::Probability(probability);
+            let probability = Some(probability);
             judgement.add(JudgedSize {
                 sizes,
-                explanation,
+                probability,
                 strange: 0.0,
                 replies: Some((u32::MAX, 0.0)),
                 padding: None,
@@ -149,7 +149,7 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
         }
     }
     for number in 0..10_000 {
-        judgement.add(judged(number, SizeExplanation::Probability(0.0)));
+        judgement.add(judged(number, Some(0.0)));
     }
     assert!(judgement.weight() >= 0.0 && judgement.sizes.len() == MAX_VALUES);
 }
@@ -157,7 +157,7 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
 #[test]
 fn messages_that_are_more_probably_not_the_models_are_rejected_after_enough_commands() {
     let mut judgement = FitJudgement::default();
-    let mut add = |strange| judgement.add(JudgedSize { strange, ..judged(90, HOME.explain(90)) });
+    let mut add = |strange| judgement.add(JudgedSize { strange, ..judged(90, Some(HOME.explain(90))) });
     for _ in 1..ENOUGH_TO_COMPARE {
         assert!(!add(0.9));
     }

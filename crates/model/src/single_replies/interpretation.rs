@@ -198,11 +198,9 @@ fn merged_sizes(model: &SingleReplies, [least, most]: [i64; 2]) -> Vec<Vec<i64>>
     found
 }
 
-/// In how many orders these sizes may come.
+/// In how many orders these sizes may come, which are ascending.
 fn orders(sizes: &[i64]) -> f64 {
-    let mut sorted = sizes.to_vec();
-    sorted.sort_unstable();
-    let repeats = sorted.chunk_by(|a, b| a == b).map(|equal| ln_factorial(equal.len() as u32));
+    let repeats = sizes.chunk_by(|a, b| a == b).map(|equal| ln_factorial(equal.len() as u32));
     (ln_factorial(sizes.len() as u32) - repeats.sum::<f64>()).exp().round()
 }
 

@@ -98,7 +98,9 @@ impl ReplyReader {
             shares.clear();
         }
         let known = shares.entry(size);
-        Arc::clone(known.or_insert_with(|| model.classes.iter().map(|class| of_class(class, size)).collect()))
+        // Where a class hardly ever has the size its share is 0, so that most replies have one class.
+        let share = |class: &ReplyClass| Some(class.share(size)).filter(|share| *share > MIN_SHARE).unwrap_or(0.0);
+        Arc::clone(known.or_insert_with(|| model.classes.iter().map(share).collect()))
     }
 }
 
@@ -215,7 +217,6 @@ impl Component {
         Self { classes, types, patterns: Vec::new(), pattern_of: Vec::new(), ways: RefCell::default() }
     }
 
-    /// The classes, by their indices.
     pub fn classes(&self) -> impl Iterator<Item = usize> + Clone {
         self.classes.iter().map(|class| class.class)
     }
@@ -244,7 +245,6 @@ impl Component {
         self.pattern_of[interpretation]
     }
 
-    /// How many replies a pattern has.
     pub fn replies(&self, pattern: usize) -> u32 {
         self.patterns[pattern].iter().sum()
     }
@@ -337,12 +337,6 @@ impl Component {
         }
         ln_ways + if free > 0 { f64::from(free) * class.ln_missing } else { 0.0 }
     }
-}
-
-/// The share of a class that has a size; 0 where it hardly ever has it, so that most replies have one class.
-fn of_class(class: &ReplyClass, size: [i64; 2]) -> f64 {
-    let share = class.share(size);
-    if share > MIN_SHARE { share } else { 0.0 }
 }
 
 /// The number of replies that makes it most likely that `places` of them come.

@@ -22,7 +22,6 @@ pub(super) struct ClassShares {
     pub(super) class: usize,
     pub(super) missing: f64,
     pub(super) ln_missing: f64,
-    /// Types that the class has.
     pub(super) types: Vec<TypeShare>,
 }
 
