@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use sizeleak_flow_models::FlowModels;
-use sizeleak_frame::{Correction, Frame, Notice, Shift};
+use sizeleak_frame::{Correction, Frame, Shift};
 use sizeleak_model::{Choice, Model, ModelSet};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError, TrafficSeen};
 use sizeleak_text::utc;
 
-use crate::error::LearningError;
+use crate::error::{LearningError, Result};
+use crate::observed_commands::OnNotice;
 
 /// The stage that follows shifts.
 const CORRECTOR: &str = "epsilon-corrector";
@@ -63,11 +64,7 @@ impl AdaptationRun<'_> {
     ///
     /// # Errors
     /// If the pipeline does not run, or no shift is certain.
-    pub fn adapt(
-        self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<Adaptation, LearningError> {
+    pub fn adapt(self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<Adaptation> {
         let mut pipeline = pipeline.until(CORRECTOR)?;
         pipeline.set(CORRECTOR, "fixed", false)?;
         let mut flow_models = FlowModels::new(self.models.scopes());
@@ -118,7 +115,7 @@ impl AdaptationRun<'_> {
 ///
 /// # Errors
 /// If it is not certain, or if flows differ.
-fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>, LearningError> {
+fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>> {
     let own = || ends.iter().filter(|end| end.section == section);
     // The change that came last: flows that ended before are of another time.
     let shifted = own().filter_map(|end| Some((end.shift.clone()?, end)));
@@ -132,20 +129,16 @@ fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>, L
             && Some(end.last_ns) >= shift.since_ns
             && !end.shift.as_ref().is_some_and(|own| own.is_like(&shift))
     };
-    match own().find(contradicts) {
-        Some(other) => {
-            let other = other.shift.as_ref().map_or_else(|| "nothing is longer or shorter".into(), Shift::to_string);
-            Err(LearningError::ShiftsDiffer { one: shift, other })
-        }
-        None => Ok(Some(shift)),
-    }
+    let Some(other) = own().find(contradicts) else { return Ok(Some(shift)) };
+    let other = other.shift.as_ref().map_or_else(|| "nothing is longer or shorter".into(), Shift::to_string);
+    Err(LearningError::ShiftsDiffer { one: shift, other })
 }
 
 /// The model with longer messages, which says so.
 ///
 /// # Errors
 /// If no bytes are left of the action that is shorter.
-fn adapted(model: Model, shift: &Shift) -> Result<(Model, [i64; 2]), LearningError> {
+fn adapted(model: Model, shift: &Shift) -> Result<(Model, [i64; 2])> {
     let Shift { bytes, reply_bytes, since_ns, action, .. } = shift;
     let size = |model: &Model| match action {
         Some(name) => model.actions.iter().find(|own| *own.name == **name).map_or(0, |own| own.size),

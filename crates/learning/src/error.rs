@@ -9,6 +9,8 @@ use sizeleak_pipeline::{ConfigError, InputError};
 use sizeleak_platform::runtime::ConfigureError;
 use thiserror::Error;
 
+pub(crate) type Result<T, E = LearningError> = std::result::Result<T, E>;
+
 #[derive(Debug, Error)]
 pub enum LearningError {
     #[error("{file}: {fault}")]

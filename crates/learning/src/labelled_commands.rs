@@ -1,14 +1,14 @@
 //! Labelled commands as an observer sees them, without a model of their gateway.
 
-use sizeleak_frame::{Command, Notice};
+use sizeleak_frame::Command;
 use sizeleak_labels::{LabelFile, MatchCounts, Matching, Tolerance};
 use sizeleak_model::{Basis, LabelledCommand};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use toml::Value;
 
-use crate::error::LearningError;
+use crate::error::Result;
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, SEGMENTER, by_best_algorithm, command_times, observe_commands,
+    ObservedCommand, ObservedCommands, OnNotice, SEGMENTER, by_best_algorithm, command_times, observe_commands,
 };
 use crate::size_basis::{self, choose_basis};
 
@@ -52,8 +52,8 @@ impl LabelledCommands {
         pipeline: &Pipeline,
         labels: &LabelFile,
         tolerance: Tolerance,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<Self, LearningError> {
+        on_notice: &mut OnNotice<'_>,
+    ) -> Result<Self> {
         let is_set = |key: &str| pipeline.option(SEGMENTER, key).and_then(Value::as_str).is_some();
         if is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER) || !input.has_records(pipeline)? {
             return Found::new(input, pipeline, labels, tolerance, on_notice)?.labelled(tolerance);
@@ -80,8 +80,8 @@ impl Found {
         pipeline: &Pipeline,
         labels: &LabelFile,
         tolerance: Tolerance,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<Self, LearningError> {
+        on_notice: &mut OnNotice<'_>,
+    ) -> Result<Self> {
         let observed = observe_commands(input, pipeline, on_notice)?;
         let times = command_times(&observed.commands);
         let labels = observed.aligned(labels, tolerance);
@@ -94,7 +94,7 @@ impl Found {
         self.matching.as_ref().map_or(usize::MAX, Matching::unmatched)
     }
 
-    fn labelled(self, tolerance: Tolerance) -> Result<LabelledCommands, LearningError> {
+    fn labelled(self, tolerance: Tolerance) -> Result<LabelledCommands> {
         let Self { observed, labels, times, .. } = self;
         let ObservedCommands { commands, seen, damage, .. } = observed;
         if commands.is_empty() {

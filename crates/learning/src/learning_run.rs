@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
-use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
+use sizeleak_frame::{Command, Flow, Frame, Record};
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
@@ -17,11 +17,11 @@ use tempfile::NamedTempFile;
 use toml::{Table, Value};
 
 use crate::connections::on_two_connections;
-use crate::error::LearningError;
+use crate::error::{LearningError, Result};
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times, observe_commands,
+    ObservedCommand, ObservedCommands, ObservedService, OnNotice, SEGMENTER, by_best_algorithm, command_times,
+    observe_commands,
 };
-use crate::sections::SectionInput;
 use crate::size_doubts::DOUBTFUL_SHARE;
 use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
 
@@ -93,9 +93,22 @@ impl LearningOutcome {
         }
     }
 
+    /// The same, whose models name the options of a pipeline that their commands were found with.
+    fn found_with(mut self, pipeline: &Pipeline) -> Self {
+        for learned in self.learned.iter_mut().flatten() {
+            learned.model.learned.found_with = deciding_options(pipeline);
+        }
+        self
+    }
+
     /// How badly commands and labels fit.
     fn mismatches(&self) -> usize {
         self.first().map_or(usize::MAX, |learned| learned.mismatches)
+    }
+
+    fn commands_at<'a>(&self, indices: impl IntoIterator<Item = &'a usize>) -> Vec<Command> {
+        let observed = indices.into_iter().filter_map(|at| self.commands.get(*at));
+        observed.map(|observed| observed.command.clone()).collect()
     }
 
     /// Whether sums of sizes explain nearly all labels.
@@ -118,12 +131,8 @@ impl LearningRun<'_> {
     ///
     /// # Errors
     /// If the pipeline does not run. That no model could be learned is part of the outcome.
-    pub fn learn(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<LearningOutcome, LearningError> {
-        let mut outcome = self.learn_by_algorithm(pipeline, on_notice)?;
+    pub fn learn(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
+        let mut outcome = self.learn_by_algorithm(pipeline, on_notice)?.found_with(pipeline);
         for options in OTHER_OPTIONS {
             let is_set = |(key, _): &(&str, &str)| pipeline.option(SEGMENTER, key).is_some();
             if outcome.labels_fit() || !pipeline.has(SEGMENTER) || options.iter().any(is_set) {
@@ -133,7 +142,7 @@ impl LearningRun<'_> {
             let text = |(key, value): &(&str, &str)| format!("{SEGMENTER}.{key}={value}");
             let texts: Vec<String> = options.iter().map(text).collect();
             texts.iter().try_for_each(|text| other_pipeline.set_text(text))?;
-            let mut other = self.learn_by_algorithm(&other_pipeline, &mut |_| {})?;
+            let mut other = self.learn_by_algorithm(&other_pipeline, &mut |_| {})?.found_with(&other_pipeline);
             if other.labels_fit() {
                 other.remark(format!(
                     "commands are found with `--set {}`, since labels fit them badly without; the model says so, and every \
@@ -152,24 +161,8 @@ impl LearningRun<'_> {
         Ok(outcome)
     }
 
-    /// Learns from the commands that a pipeline finds with its options, which the model then names.
-    fn learn_by_algorithm(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<LearningOutcome, LearningError> {
-        let mut outcome = self.learn_by_best_algorithm(pipeline, on_notice)?;
-        for learned in outcome.learned.iter_mut().flatten() {
-            learned.model.learned.found_with = deciding_options(pipeline);
-        }
-        Ok(outcome)
-    }
-
-    fn learn_by_best_algorithm(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<LearningOutcome, LearningError> {
+    /// Learns from the commands of the algorithm that is set, or else of the one that fits the labels best.
+    fn learn_by_algorithm(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         let is_chosen = algorithm.is_some_and(|algorithm| algorithm != LEARNED);
         if is_chosen || !pipeline.has(SEGMENTER) || !self.input.has_records(pipeline)? {
@@ -205,7 +198,7 @@ impl LearningRun<'_> {
         pipeline: &Pipeline,
         traffic: &ObservedTraffic,
         best: &LearningOutcome,
-    ) -> Result<LearningOutcome, LearningError> {
+    ) -> Result<LearningOutcome> {
         let refined = match self.learn_with_noise(pipeline, traffic, best)? {
             Some(refined) if refined.mismatches() == 0 => return Ok(refined),
             other => other,
@@ -230,34 +223,30 @@ impl LearningRun<'_> {
     }
 
     /// Learns from the commands that a pipeline finds.
-    fn learn_without_noise(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<LearningOutcome, LearningError> {
+    fn learn_without_noise(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
         let observed = observe_commands(self.input, pipeline, on_notice)?;
         let labels = observed.aligned(self.labels, self.tolerance);
         let ObservedCommands { commands, services, seen, damage, .. } = observed;
-        let times = command_times(&commands);
-        let learned = if commands.is_empty() {
-            Err(InputError::NoCommands(Box::new(seen)).into())
-        } else {
-            let used = match &damage {
-                None => self.check_use(&labels, &times),
-                // Before the damage there need not be commands of all labels.
-                Some(_) => Ok(()),
-            };
-            used.and_then(|()| self.sections(&labels, &commands, &services))
+        let learn = || {
+            if commands.is_empty() {
+                return Err(InputError::NoCommands(Box::new(seen)).into());
+            }
+            // Before the damage there need not be commands of all labels.
+            if damage.is_none() {
+                let times = command_times(&commands);
+                labels.check_use(&labels.matching(&times, self.tolerance)?, &times, self.tolerance)?;
+            }
+            self.training_set(&labels, &commands).sections(&services)
         };
-        Ok(LearningOutcome { learned, commands, labels, services, damage })
+        Ok(LearningOutcome { learned: learn(), commands, labels, services, damage })
     }
 
     /// A model of some of the labels, over the same commands, with the noise that all labels taught.
     ///
     /// # Errors
     /// If no model can be learned from these labels.
-    pub fn learn_from(&self, labels: &LabelFile, outcome: &LearningOutcome) -> Result<ModelSet, LearningError> {
-        let sections = self.sections(labels, &outcome.commands, &outcome.services)?;
+    pub fn learn_from(&self, labels: &LabelFile, outcome: &LearningOutcome) -> Result<ModelSet> {
+        let sections = self.training_set(labels, &outcome.commands).sections(&outcome.services)?;
         let known = outcome.learned.as_ref().map_or(&[][..], |learned| learned.as_slice());
         // How commands are found is what all labels teach.
         let with_noise = |model: Model| {
@@ -273,22 +262,6 @@ impl LearningRun<'_> {
         Ok(models.map_err(|fault| labels.fault(fault.to_string()))?)
     }
 
-    /// The sections that labels and commands teach; without noise.
-    fn sections(
-        &self,
-        labels: &LabelFile,
-        commands: &[ObservedCommand],
-        services: &[ObservedService],
-    ) -> Result<Vec<LearnedModel>, LearningError> {
-        let input = SectionInput { labels, tolerance: self.tolerance, settings: self.settings };
-        input.learn(commands, services)
-    }
-
-    fn check_use(&self, labels: &LabelFile, times: &[i64]) -> Result<(), LearningError> {
-        let matching = labels.matching(times, self.tolerance)?;
-        Ok(labels.check_use(&matching, times, self.tolerance)?)
-    }
-
     /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome
     /// has no model.
     fn learn_with_noise(
@@ -296,14 +269,14 @@ impl LearningRun<'_> {
         pipeline: &Pipeline,
         traffic: &ObservedTraffic,
         best: &LearningOutcome,
-    ) -> Result<Option<LearningOutcome>, LearningError> {
+    ) -> Result<Option<LearningOutcome>> {
         let Ok(sections) = &best.learned else { return Ok(None) };
         let options = segmenter_options(pipeline)?;
         let with_noise = |section: &LearnedModel| {
             let noise = Some(self.noise(traffic, &options, best, section)?);
             Ok(Model { noise, ..section.model.clone() })
         };
-        let models = sections.iter().map(with_noise).collect::<Result<_, LearningError>>()?;
+        let models = sections.iter().map(with_noise).collect::<Result<_>>()?;
         let models = ModelSet::new(models).map_err(|fault| self.labels.fault(fault.to_string()))?;
         let file = temporary_model(&models)?;
         let mut pipeline = pipeline.clone();
@@ -329,7 +302,7 @@ impl LearningRun<'_> {
     }
 
     /// The records of the captures, with their flows. Damage was reported with the first run.
-    fn traffic(&self, pipeline: &Pipeline) -> Result<ObservedTraffic, LearningError> {
+    fn traffic(&self, pipeline: &Pipeline) -> Result<ObservedTraffic> {
         let mut traffic = ObservedTraffic::default();
         self.input.observe(&pipeline.before(SEGMENTER), &mut |_| {}, |frame| match frame {
             Frame::Record(record) if traffic.records.len() < MAX_RECORDS => traffic.records.push(record),
@@ -347,13 +320,9 @@ impl LearningRun<'_> {
         options: &Options,
         outcome: &LearningOutcome,
         section: &LearnedModel,
-    ) -> Result<NoiseStatistics, LearningError> {
-        let commands_at = |indices: &[usize]| -> Vec<Command> {
-            let observed = indices.iter().filter_map(|at| outcome.commands.get(*at));
-            observed.map(|observed| observed.command.clone()).collect()
-        };
-        let commands = commands_at(&section.learned_from);
-        let doubtful = commands_at(&section.left_out);
+    ) -> Result<NoiseStatistics> {
+        let [commands, doubtful] =
+            [&section.learned_from, &section.left_out].map(|indices| outcome.commands_at(indices));
         let services: Vec<&ObservedService> =
             section.services.iter().filter_map(|at| outcome.services.get(*at)).collect();
         let is_own = |flow: &&Flow| {
@@ -364,15 +333,13 @@ impl LearningRun<'_> {
         };
         let flows: Vec<Flow> = traffic.flows.iter().filter(is_own).cloned().collect();
         let own: BTreeSet<u64> = flows.iter().map(|flow| flow.flow).collect();
-        let records: Vec<Record> =
-            traffic.records.iter().filter(|record| own.contains(&record.flow)).cloned().collect();
-        let span = self.training_set(&outcome.labels, &outcome.commands).span();
+        let records = traffic.records.iter().filter(|record| own.contains(&record.flow)).cloned();
         let traffic = LabelledTraffic {
-            records: &records,
+            records: &records.collect::<Vec<Record>>(),
             flows: &flows,
             commands: &commands,
             doubtful: &doubtful,
-            span,
+            span: self.training_set(&outcome.labels, &outcome.commands).span(),
             labels_are_complete: self.settings.labels_are_complete,
             labels_fit: outcome.labels_fit(),
         };
@@ -380,7 +347,7 @@ impl LearningRun<'_> {
     }
 }
 
-fn segmenter_options(pipeline: &Pipeline) -> Result<Options, LearningError> {
+fn segmenter_options(pipeline: &Pipeline) -> Result<Options> {
     Ok(Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?)
 }
 
@@ -402,9 +369,7 @@ fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &Learnin
         return Some(given);
     }
     let sections = outcome.learned.as_ref().ok()?;
-    let labelled = sections.iter().flat_map(|section| &section.learned_from);
-    let observed = labelled.filter_map(|at| outcome.commands.get(*at));
-    let commands: Vec<Command> = observed.map(|observed| observed.command.clone()).collect();
+    let commands = outcome.commands_at(sections.iter().flat_map(|section| &section.learned_from));
     learn_reply_windows(&traffic.records, &commands, options.min_size())
 }
 

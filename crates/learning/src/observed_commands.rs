@@ -1,22 +1,25 @@
 //! The commands that a pipeline finds in captures, with what is known of their sessions and services: the same service
 //! may have many connections and addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::{Command, Flow, Frame, Notice, Protocol, Session};
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Scope, ServiceName};
-use sizeleak_pipeline::{ConfigError, Pipeline, PipelineInput, RunError, TrafficSeen};
+use sizeleak_pipeline::{Pipeline, PipelineInput, RunError, TrafficSeen};
 
-use crate::error::LearningError;
+use crate::error::Result;
 
 /// The stage that finds commands.
 pub(crate) const SEGMENTER: &str = "command-segmenter";
 
 /// The most addresses that a scope names.
 const MAX_ADDRESSES: usize = 128;
+
+/// What takes the notices of a run.
+pub(crate) type OnNotice<'a> = dyn FnMut(&Notice) + Send + 'a;
 
 /// A command with the cipher suite of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +59,7 @@ pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
 
 /// The pipeline with the segmenter's algorithm that needs no model and finds most; decisions can wait for the end of the
 /// captures.
-pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline, ConfigError> {
+pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline> {
     let mut pipeline = pipeline.clone();
     pipeline.set(SEGMENTER, "algorithm", "adaptive")?;
     pipeline.set(SEGMENTER, "look-ahead", "24h")?;
@@ -67,10 +70,10 @@ pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline, ConfigError> {
 /// of equal ones, the first. Notices of the first run go to `on_notice`.
 pub(crate) fn by_best_algorithm<T>(
     pipeline: &Pipeline,
-    on_notice: &mut (dyn FnMut(&Notice) + Send),
+    on_notice: &mut OnNotice<'_>,
     unmatched: impl Fn(&T) -> usize,
-    run: impl Fn(&Pipeline, &mut (dyn FnMut(&Notice) + Send)) -> Result<T, LearningError>,
-) -> Result<T, LearningError> {
+    run: impl Fn(&Pipeline, &mut OnNotice<'_>) -> Result<T>,
+) -> Result<T> {
     let mut best = run(&patient(pipeline)?, on_notice)?;
     for algorithm in ["gap", "record"] {
         if unmatched(&best) == 0 {
@@ -93,8 +96,8 @@ pub(crate) fn by_best_algorithm<T>(
 pub(crate) fn observe_commands(
     input: &PipelineInput,
     pipeline: &Pipeline,
-    on_notice: &mut (dyn FnMut(&Notice) + Send),
-) -> Result<ObservedCommands, LearningError> {
+    on_notice: &mut OnNotice<'_>,
+) -> Result<ObservedCommands> {
     let mut suites: BTreeMap<u64, Option<String>> = BTreeMap::new();
     let mut flows = ObservedFlows::default();
     let mut commands = Vec::new();
@@ -158,17 +161,10 @@ pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
     // Of a protocol without names, whoever speaks it is the same service: its address may be another each time.
     let with_names =
         || services.iter().filter(|service| service.protocol.is_none() || service.protocol != service.name);
-    let names = with_names().filter_map(|service| service.name.as_ref()?.parse::<ServiceName>().ok());
-    let addresses = with_names().flat_map(|service| &service.addresses).map(|address| ServiceName::Address(*address));
-    let mut services: Vec<ServiceName> = names.collect();
-    services.sort_unstable();
-    services.dedup();
-    services.truncate(MAX_ADDRESSES);
-    let mut addresses: Vec<ServiceName> = addresses.collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses.truncate(MAX_ADDRESSES);
-    services.append(&mut addresses);
+    let names: BTreeSet<ServiceName> = with_names().filter_map(|service| service.name.as_ref()?.parse().ok()).collect();
+    let addresses: BTreeSet<ServiceName> =
+        with_names().flat_map(|service| &service.addresses).map(|address| ServiceName::Address(*address)).collect();
+    let services = [names, addresses].into_iter().flat_map(|named| named.into_iter().take(MAX_ADDRESSES)).collect();
     Scope { gateway, services, protocol, reports: false }
 }
 

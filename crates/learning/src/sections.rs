@@ -5,17 +5,17 @@
 //! commands more often than by chance. Services whose labelled commands fit a section's sizes join it; others get a
 //! section of their own. So do the gateway's reports, which have other sizes than the commands to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use sizeleak_frame::Direction;
-use sizeleak_labels::{LabelFile, Tolerance, by_chance};
+use sizeleak_labels::{Labels, by_chance};
 use sizeleak_model::{Action, Model};
 
-use crate::error::LearningError;
+use crate::error::Result;
 use crate::observed_commands::{ObservedCommand, ObservedService, scope_of};
 use crate::size_basis;
-use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
+use crate::training_set::{LearnedModel, TrainingSet};
 
 /// Labels match the commands of a service by chance with at most this probability.
 const SIGNIFICANT: f64 = 1e-3;
@@ -29,23 +29,6 @@ const FITTING_SHARE: f64 = 0.8;
 /// A size this far from what a model explains, in bytes, does not fit.
 const FAR_BYTES: i64 = 8;
 
-/// What a model of one or several sections is learned with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SectionInput<'a> {
-    pub(crate) labels: &'a LabelFile,
-    pub(crate) tolerance: Tolerance,
-    pub(crate) settings: &'a LearningSettings,
-}
-
-/// What the first section of a direction needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Evidence {
-    /// The labels that there are.
-    Usual,
-    /// As any further section: labels that match it beyond chance.
-    BeyondChance,
-}
-
 /// A service with its commands, and how they match the labels.
 struct ServiceCommands {
     service: usize,
@@ -57,74 +40,59 @@ struct ServiceCommands {
     p_value: f64,
 }
 
-impl SectionInput<'_> {
+impl TrainingSet<'_> {
     /// Learns a section for each group of services that the labels are about: the one with the most labels first.
     /// Labels whose command to the gateway was seen say nothing about reports: state that is reported at the same time
     /// as a command would be learned as its action.
     ///
     /// # Errors
     /// If no label is near a command, or sizes cannot be learned.
-    pub(crate) fn learn(
-        &self,
-        commands: &[ObservedCommand],
-        services: &[ObservedService],
-    ) -> Result<Vec<LearnedModel>, LearningError> {
-        let has = |direction: Direction| commands.iter().any(|observed| observed.command.direction == direction);
-        let all = |direction: Direction| self.learn_direction(commands, services, direction, Evidence::Usual);
-        match [Direction::ToGateway, Direction::FromGateway].map(has) {
-            [_, false] => return all(Direction::ToGateway),
-            [false, true] => return all(Direction::FromGateway),
-            [true, true] => {}
+    pub(crate) fn sections(&self, services: &[ObservedService]) -> Result<Vec<LearnedModel>> {
+        let has = |direction: Direction| self.commands.iter().any(|observed| observed.command.direction == direction);
+        let all = |direction: Direction| self.sections_of(direction, services, false);
+        if !has(Direction::FromGateway) {
+            return all(Direction::ToGateway);
         }
-        let Ok(mut sections) = all(Direction::ToGateway) else { return all(Direction::FromGateway) };
-        let left = self.labels_without(commands, &sections)?;
+        let of_commands = has(Direction::ToGateway).then(|| all(Direction::ToGateway));
+        let Some(Ok(mut sections)) = of_commands else { return all(Direction::FromGateway) };
+        let left = self.labels_without(&sections)?;
         if left.len() >= MIN_COMMANDS {
-            let labels = self.labels.subset(&left);
-            let rest = SectionInput { labels: &labels, ..*self };
-            sections.extend(rest.learn_direction(
-                commands,
-                services,
-                Direction::FromGateway,
-                Evidence::BeyondChance,
-            )?);
+            let rest = TrainingSet { labels: &self.labels.subset(&left), ..*self };
+            sections.extend(rest.sections_of(Direction::FromGateway, services, true)?);
         }
         Ok(sections)
     }
 
     /// The rows of labels without a command that a section was learned from.
-    fn labels_without(
-        &self,
-        commands: &[ObservedCommand],
-        sections: &[LearnedModel],
-    ) -> Result<Vec<usize>, LearningError> {
+    fn labels_without(&self, sections: &[LearnedModel]) -> Result<Vec<usize>> {
         let used = sections.iter().flat_map(|section| section.learned_from.iter().chain(&section.left_out));
         let mut used: Vec<usize> = used.copied().collect();
         used.sort_unstable();
-        let matching = self.labels.matching(&times_of(commands, &used), self.tolerance)?;
+        let matching = self.labels.matching(&self.times_of(&used), self.tolerance)?;
         let is_left = |row: &usize| matching.pairs.binary_search_by_key(row, |(row, _)| *row).is_err();
         Ok((0..self.labels.labels().rows.len()).filter(is_left).collect())
     }
 
-    /// Learns a section for each group of services that the labels are about, from commands or from reports.
-    fn learn_direction(
+    /// The same from commands or from reports alone. Each further section needs labels that match it beyond chance, and
+    /// so does the first one where that is asked for.
+    fn sections_of(
         &self,
-        commands: &[ObservedCommand],
-        services: &[ObservedService],
         direction: Direction,
-        evidence: Evidence,
-    ) -> Result<Vec<LearnedModel>, LearningError> {
-        let mut candidates = self.associated(commands, direction);
-        if candidates.is_empty() && evidence == Evidence::Usual {
+        services: &[ObservedService],
+        all_beyond_chance: bool,
+    ) -> Result<Vec<LearnedModel>> {
+        let mut candidates = self.associated(direction);
+        if candidates.is_empty() && !all_beyond_chance {
             // Nothing stands out: all together, as they come.
-            let is_of = |at: &usize| commands.get(*at).is_some_and(|one| one.command.direction == direction);
-            let all: Vec<usize> = (0..commands.len()).filter(is_of).collect();
-            let of_commands: Vec<usize> = services_of(commands, &all);
-            return Ok(vec![self.section(commands, &all, services, &of_commands)?]);
+            let own = self.commands.iter().enumerate().filter(|(_, one)| one.command.direction == direction);
+            let (all, of_each): (Vec<usize>, BTreeSet<Option<usize>>) = own.map(|(at, one)| (at, one.service)).unzip();
+            let of_commands = of_each.into_iter().flatten().collect();
+            return Ok(vec![self.section(&all, services, of_commands)?]);
         }
         let mut sections: Vec<LearnedModel> = Vec::new();
         while !candidates.is_empty() {
             let first = candidates.remove(0);
-            let is_first = sections.is_empty() && evidence == Evidence::Usual;
+            let is_first = sections.is_empty() && !all_beyond_chance;
             if first.p_value > SIGNIFICANT && !is_first {
                 break;
             }
@@ -132,10 +100,10 @@ impl SectionInput<'_> {
                 continue;
             }
             let mut used = first.commands;
-            let alone = self.section(commands, &used, services, &[first.service])?;
+            let alone = self.section(&used, services, vec![first.service])?;
             let joins = |other: &ServiceCommands| {
                 let is_likely = other.p_value <= SIGNIFICANT || may_be_same(services, first.service, other.service);
-                is_likely && self.fits(&alone.model, commands, other)
+                is_likely && self.fits(&alone.model, other)
             };
             let (joining, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(joins);
             candidates = others;
@@ -145,24 +113,23 @@ impl SectionInput<'_> {
                 of_section.push(other.service);
             }
             used.sort_unstable();
-            let section =
-                if of_section.len() == 1 { alone } else { self.section(commands, &used, services, &of_section)? };
-            sections.push(section);
+            let is_alone = of_section.len() == 1;
+            sections.push(if is_alone { alone } else { self.section(&used, services, of_section)? });
         }
         Ok(sections)
     }
 
     /// The services with commands, or with reports: those that the labels are about first, by how many labels they match.
-    fn associated(&self, commands: &[ObservedCommand], direction: Direction) -> Vec<ServiceCommands> {
+    fn associated(&self, direction: Direction) -> Vec<ServiceCommands> {
         let mut of_service: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, one) in commands.iter().enumerate().filter(|(_, one)| one.command.direction == direction) {
+        for (at, one) in self.commands.iter().enumerate().filter(|(_, one)| one.command.direction == direction) {
             if let Some(service) = one.service {
                 of_service.entry(service).or_default().push(at);
             }
         }
         let mut found: Vec<ServiceCommands> = Vec::new();
         for (service, indices) in of_service {
-            let times = times_of(commands, &indices);
+            let times = self.times_of(&indices);
             let Ok(matching) = self.labels.matching(&times, self.tolerance) else { continue };
             let matched = matching.pairs.len();
             let p_value = self.chance(&times, matched);
@@ -190,13 +157,12 @@ impl SectionInput<'_> {
     }
 
     /// Whether the labelled commands of a service have sizes that a model explains.
-    fn fits(&self, model: &Model, commands: &[ObservedCommand], service: &ServiceCommands) -> bool {
-        let times = times_of(commands, &service.commands);
+    fn fits(&self, model: &Model, service: &ServiceCommands) -> bool {
+        let times = self.times_of(&service.commands);
         let Ok(matching) = self.labels.matching(&times, self.tolerance) else { return false };
-        let rows = &self.labels.labels().rows;
-        let names = &self.labels.labels().actions;
+        let Labels { actions: names, rows, .. } = self.labels.labels();
         let fitting = matching.pairs.iter().filter(|(row, at)| {
-            let observed = service.commands.get(*at).and_then(|at| commands.get(*at));
+            let observed = service.commands.get(*at).and_then(|at| self.commands.get(*at));
             rows.get(*row).zip(observed).is_some_and(|(row, observed)| {
                 let sizes = size_basis::sizes(&model.learned.basis, &observed.command);
                 explains(model, names, &row.counts, sizes)
@@ -205,16 +171,9 @@ impl SectionInput<'_> {
         !matching.pairs.is_empty() && fitting.count() as f64 >= FITTING_SHARE * matching.pairs.len() as f64
     }
 
-    fn section(
-        &self,
-        commands: &[ObservedCommand],
-        indices: &[usize],
-        services: &[ObservedService],
-        of_section: &[usize],
-    ) -> Result<LearnedModel, LearningError> {
-        let chosen: Vec<ObservedCommand> = indices.iter().filter_map(|at| commands.get(*at)).cloned().collect();
-        let Self { labels, tolerance, settings } = *self;
-        let mut learned = TrainingSet { labels, commands: &chosen, tolerance, settings }.learn()?;
+    fn section(&self, indices: &[usize], services: &[ObservedService], of_section: Vec<usize>) -> Result<LearnedModel> {
+        let chosen: Vec<ObservedCommand> = indices.iter().filter_map(|at| self.commands.get(*at)).cloned().collect();
+        let mut learned = TrainingSet { commands: &chosen, ..*self }.learn()?;
         let named: Vec<&ObservedService> = of_section.iter().filter_map(|at| services.get(*at)).collect();
         learned.model.scope = scope_of(&named);
         learned.model.scope.reports =
@@ -223,8 +182,12 @@ impl SectionInput<'_> {
         for list in [&mut learned.learned_from, &mut learned.left_out] {
             *list = list.iter().filter_map(|at| indices.get(*at)).copied().collect();
         }
-        learned.services = of_section.to_vec();
+        learned.services = of_section;
         Ok(learned)
+    }
+
+    fn times_of(&self, indices: &[usize]) -> Vec<i64> {
+        indices.iter().filter_map(|at| self.commands.get(*at)).map(|observed| observed.command.time_ns).collect()
     }
 }
 
@@ -255,17 +218,4 @@ fn explains(model: &Model, names: &[String], counts: &[u32], [least, most]: [i64
     let low = sums[0].saturating_add(epsilons().min().unwrap_or(0)).saturating_sub(FAR_BYTES);
     let high = sums[1].saturating_add(epsilons().max().unwrap_or(0)).saturating_add(FAR_BYTES);
     low <= most && least <= high
-}
-
-/// The services of some commands, each once, in ascending order.
-fn services_of(commands: &[ObservedCommand], indices: &[usize]) -> Vec<usize> {
-    let mut services: Vec<usize> =
-        indices.iter().filter_map(|at| commands.get(*at)).filter_map(|observed| observed.service).collect();
-    services.sort_unstable();
-    services.dedup();
-    services
-}
-
-fn times_of(commands: &[ObservedCommand], indices: &[usize]) -> Vec<i64> {
-    indices.iter().filter_map(|at| commands.get(*at)).map(|observed| observed.command.time_ns).collect()
 }

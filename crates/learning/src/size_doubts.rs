@@ -109,11 +109,8 @@ pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<S
             "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
         ))
     } else {
-        varying(commands).unwrap_or_else(|| {
-            let unknown =
-                "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong";
-            SizeFault::passing(unknown.to_owned())
-        })
+        let unknown = "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong";
+        varying(commands).unwrap_or_else(|| SizeFault::passing(unknown.to_owned()))
     };
     Some(cause.behind(&format!(
         "the sizes of labelled commands do not add up: {left_out} of {count} deviate by more than 8 bytes, all by \
@@ -135,10 +132,9 @@ pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<SizeFault> {
         others += sizes.len() - 1;
         differ += sizes.iter().filter(|size| size.abs_diff(median) as f64 > USUAL_DEVIATION).count();
     }
-    let totals: Vec<f64> = commands.iter().map(|command| command.total() as f64).collect();
-    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / commands.len() as f64;
-    let mean_total = mean(&mut totals.iter().copied());
-    let above = || totals.iter().map(|total| total - mean_total);
+    let totals = || commands.iter().map(|command| command.total() as f64);
+    let mean_total = totals().sum::<f64>() / commands.len() as f64;
+    let above = || totals().map(|total| total - mean_total);
     let product = above().zip(commands).map(|(above, command)| above * command.sizes[1] as f64).sum::<f64>();
     let each = product / above().map(|above| above * above).sum::<f64>();
     let is_compressed = each < SHORTEST_PLAIN;
@@ -151,9 +147,10 @@ pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<SizeFault> {
             "and one action more takes {each:.0} bytes, as in compressed messages (zlib, gzip)"
         ))
     } else {
-        let texts =
-            "so messages hold texts of varying length (names, identifiers): give such devices types of their own";
-        SizeFault::passing(texts.to_owned())
+        SizeFault::passing(
+            "so messages hold texts of varying length (names, identifiers): give such devices types of their own"
+                .into(),
+        )
     };
     Some(cause.behind(&format!(
         "{differ} of {others} commands differ by more than a byte from others with the same actions, "

@@ -65,7 +65,7 @@ pub(crate) fn learn_sizes(
     let separation = Separation::of(names.len(), commands);
     let mut learned = match SummedCommands::new(names, commands, &separation) {
         Some(summed) => match summed.learn() {
-            Ok((fit, padding)) => LearnedSizes::of_summed(fit, padding, summed, separation),
+            Ok((fit, padding)) => LearnedSizes::of_summed(names, fit, padding, summed, separation),
             // A fitted size of 0 or less: the labels are true, but not in sums.
             Err(FitError::NoSize { action, size }) => {
                 let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
@@ -96,28 +96,16 @@ struct SummedCommands {
     indices: Vec<usize>,
     /// The others.
     rest: Vec<LabelledCommand>,
-    all_names: Vec<String>,
 }
 
 impl SummedCommands {
     /// `None` if no action is separate.
     fn new(names: &[String], commands: &[LabelledCommand], separation: &Separation) -> Option<Self> {
-        if separation.separate.is_empty() {
-            return None;
-        }
-        let projected = commands.iter().enumerate().map(|(at, command)| (at, separation.project(command)));
-        let (mut indices, mut summed, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, projected) in projected {
-            match (projected, commands.get(at)) {
-                (Some(projected), _) => {
-                    indices.push(at);
-                    summed.push(projected);
-                }
-                (None, command) => rest.extend(command.cloned()),
-            }
-        }
-        let separate = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
-        Some(Self { names: separate, commands: summed, indices, rest, all_names: names.to_vec() })
+        let names: Vec<String> = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
+        let projected = |(at, command)| separation.project(command).map(|summed| (at, summed));
+        let (indices, summed) = commands.iter().enumerate().filter_map(projected).unzip();
+        let rest = commands.iter().filter(|command| separation.project(command).is_none()).cloned().collect();
+        (!names.is_empty()).then_some(Self { names, commands: summed, indices, rest })
     }
 
     /// Fits sizes; if exact sizes do not add up and are all alike modulo a number of bytes, as ranges before padding.
@@ -133,7 +121,7 @@ impl SummedCommands {
         if exact.as_ref().is_ok_and(adds_up) {
             return Ok((exact?, None));
         }
-        let in_ranges: Vec<LabelledCommand> = self.commands.iter().map(|command| padded(command, padding)).collect();
+        let in_ranges = before_padding(&self.commands, &LearnedPadding::Modulo(padding));
         match Fit::learn(FitMethod::Robust, &self.names, &in_ranges) {
             Ok(fit) => Ok((fit, Some(padding))),
             Err(_) => Ok((exact?, None)),
@@ -152,8 +140,10 @@ impl SummedCommands {
     }
 }
 
-fn padded(command: &LabelledCommand, padding: u32) -> LabelledCommand {
-    LabelledCommand { sizes: LearnedPadding::Modulo(padding).sizes_before(command.sizes), ..command.clone() }
+/// The commands with the sizes that they may have had before they were padded.
+pub(crate) fn before_padding(commands: &[LabelledCommand], padding: &LearnedPadding) -> Vec<LabelledCommand> {
+    let sizes = |command: &LabelledCommand| padding.sizes_before(command.sizes);
+    commands.iter().map(|command| LabelledCommand { sizes: sizes(command), ..command.clone() }).collect()
 }
 
 impl LearnedSizes {
@@ -163,8 +153,8 @@ impl LearnedSizes {
     }
 
     fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
-        let additive = commands.into_iter().zip(0..).filter(|(_, at)| fit.outliers.binary_search(at).is_err());
-        let additive = additive.map(|(command, _)| command).collect();
+        let kept = commands.into_iter().zip(0..).filter(|(_, at)| fit.outliers.binary_search(at).is_err());
+        let additive = kept.map(|(command, _)| command).collect();
         Self {
             overhead: fit.overhead,
             actions: fit.actions,
@@ -186,14 +176,17 @@ impl LearnedSizes {
         }
     }
 
-    fn of_summed(fit: Fit, padding: Option<u32>, summed: SummedCommands, separation: Separation) -> Self {
-        let SummedCommands { commands, indices, rest, all_names, .. } = summed;
-        let commands: Vec<LabelledCommand> = match padding {
-            Some(padding) => commands.iter().map(|command| padded(command, padding)).collect(),
-            None => commands,
-        };
+    fn of_summed(
+        names: &[String],
+        fit: Fit,
+        padding: Option<u32>,
+        summed: SummedCommands,
+        separation: Separation,
+    ) -> Self {
+        let SummedCommands { mut commands, indices, rest, .. } = summed;
         let mut remarks = Vec::new();
         if let Some(padding) = padding {
+            commands = before_padding(&commands, &LearnedPadding::Modulo(padding));
             remarks.push(format!(
                 "all sizes are alike modulo {padding} bytes and do not add up otherwise: messages are taken to be \
                  padded, and sizes are learned from ranges of {padding} bytes"
@@ -208,7 +201,7 @@ impl LearnedSizes {
         let warnings = if is_lasting { Vec::new() } else { doubts(&fit, &commands) };
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
-        let kinds = learn_kinds(&all_names, rest.iter(), indices.len());
+        let kinds = learn_kinds(names, rest.iter(), indices.len());
         let padding = padding.map(LearnedPadding::Modulo);
         let hold = !is_refuted && !is_lasting;
         let mut learned = Self { kinds, padding, outliers, hold, remarks, warnings, ..learned };
@@ -316,11 +309,10 @@ impl LearnedSizes {
     /// Names actions and kinds whose sizes do not tell them apart.
     fn describe_equal_sizes(&mut self) {
         let mut of_size: Vec<(i64, Vec<String>)> = Vec::new();
-        for action in &self.actions {
-            match of_size.iter_mut().find(|(size, _)| *size == action.size) {
-                Some((_, names)) => names.push(format!("`{}`", action.name)),
-                None => of_size.push((action.size, vec![format!("`{}`", action.name)])),
-            }
+        for Action { name, size, .. } in &self.actions {
+            let known = of_size.iter().position(|(known, _)| known == size).unwrap_or(of_size.len());
+            of_size.resize(of_size.len().max(known + 1), (*size, Vec::new()));
+            of_size[known].1.push(format!("`{name}`"));
         }
         for (size, names) in of_size.into_iter().filter(|(_, names)| names.len() > 1) {
             let names = listed(names, SHOWN);
@@ -333,12 +325,10 @@ impl LearnedSizes {
             Some(_) => "their replies do, as far as they differ",
             None => "and neither do their replies",
         };
-        let words = |at: &usize| kinds.list.get(*at).map(|kind| format!("`{}`", kind.in_words()));
-        let pairs = kinds.of_equal_size();
-        let pairs = pairs.iter().map(|pair| pair.iter().filter_map(words).collect::<Vec<_>>().join(" and "));
-        let pairs: Vec<String> = pairs.collect();
+        let words = |at: usize| kinds.list[at].in_words();
+        let pairs = kinds.of_equal_size().into_iter();
+        let pairs = listed(pairs.map(|[one, other]| format!("`{}` and `{}`", words(one), words(other))), SHOWN);
         if !pairs.is_empty() {
-            let pairs = listed(pairs, SHOWN);
             self.remarks.push(format!("{pairs} have the same sizes: sizes do not tell them apart, {replies}"));
         }
     }

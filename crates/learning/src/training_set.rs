@@ -11,13 +11,14 @@ use sizeleak_model::{
     Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, MAX_SEEN, Model,
     Provenance, Scope, command_mark,
 };
+use sizeleak_text::listed;
 
-use crate::error::LearningError;
+use crate::error::{LearningError, Result};
 use crate::merged_messages::merged_messages;
 use crate::observed_commands::{ObservedCommand, command_times};
 use crate::recording_plan::RecordingPlan;
 use crate::size_basis::{self, CipherSuite};
-use crate::size_learning::{LearnedSizes, learn_sizes};
+use crate::size_learning::{LearnedSizes, before_padding, learn_sizes};
 
 /// Commands of more actions are not planned.
 const MAX_ACTIONS: u32 = 16;
@@ -89,11 +90,6 @@ fn marks(commands: &[ObservedCommand]) -> Vec<u32> {
     if marks.len() > MAX_SEEN { Vec::new() } else { marks.into_iter().collect() }
 }
 
-/// A command with the sizes that it may have had before it was padded.
-fn before_padding(command: &LabelledCommand, padding: &LearnedPadding) -> LabelledCommand {
-    LabelledCommand { sizes: padding.sizes_before(command.sizes), ..command.clone() }
-}
-
 /// Says how many commands have a size that the policy does not pad to, if these are too many for chance.
 fn not_as_padded(commands: &[LabelledCommand], padding: &LearnedPadding) -> Option<String> {
     let others = commands.iter().filter(|command| !padding.pads_to(command.sizes)).count();
@@ -111,7 +107,7 @@ impl TrainingSet<'_> {
     ///
     /// # Errors
     /// If the labels fit no command, contradict the inventory, or do not determine every size.
-    pub fn learn(self) -> Result<LearnedModel, LearningError> {
+    pub fn learn(self) -> Result<LearnedModel> {
         let LearningSettings { method, cipher, padding, inventory, captures, .. } = self.settings.clone();
         let times = command_times(self.commands);
         let matching = self.labels.matching(&times, self.tolerance)?;
@@ -124,8 +120,8 @@ impl TrainingSet<'_> {
         let names = &self.labels.labels().actions;
         let commands = self.labelled(&matching, &chosen.basis);
         let padding = padding.map(LearnedPadding::Policy);
-        let before = |padding| commands.iter().map(|command| before_padding(command, padding)).collect();
-        let unpadded: Vec<LabelledCommand> = padding.as_ref().map_or_else(|| commands.clone(), before);
+        let unpadded = padding.as_ref().map(|padding| before_padding(&commands, padding));
+        let unpadded = unpadded.unwrap_or_else(|| commands.clone());
         let mut sizes = learn_sizes(method, names, &unpadded).map_err(|error| self.explain(error, &matching))?;
         sizes.padding = padding.or(sizes.padding);
         let plan = self.recording_plan(&sizes, &matching)?;
@@ -141,7 +137,10 @@ impl TrainingSet<'_> {
         let mismatches = self.mismatches(&matching, &times) + without_size;
         let leaves_sizes_open = sizes.are_open();
         let LearnedSizes { actions, kinds, additive, certainty, .. } = sizes;
-        let occurrences = occurrences(actions.len(), &additive);
+        let has =
+            |command: &&LabelledCommand, action: usize| command.counts.get(action).is_some_and(|count| *count > 0);
+        let occurrences = |action: usize| additive.iter().filter(|command| has(command, action)).count();
+        let occurrences = (0..actions.len()).map(occurrences).collect();
         let of_kinds = kinds.iter().flat_map(|kinds| &kinds.list).map(Kind::commands).sum::<u64>();
         let learned = Provenance {
             method,
@@ -159,11 +158,10 @@ impl TrainingSet<'_> {
             additive.iter().filter(|command| command.has_own_replies).cloned().collect();
         let replies = learn_reply_counts(&with_own_replies);
         // The paper uses only the number of replies.
-        let is_robust = method == FitMethod::Robust;
-        let single_replies = is_robust.then(|| learn_single_replies(&with_own_replies, actions.len())).flatten();
-        let reply_bytes = (is_robust && single_replies.is_none())
-            .then(|| learn_reply_bytes(&with_own_replies, actions.len()))
-            .flatten();
+        let of_robust = if method == FitMethod::Robust { &with_own_replies[..] } else { &[] };
+        let single_replies = learn_single_replies(of_robust, actions.len());
+        let of_robust = if single_replies.is_none() { of_robust } else { &[] };
+        let reply_bytes = learn_reply_bytes(of_robust, actions.len());
         let mut model = Model {
             scope: Scope::default(),
             overhead: sizes.overhead,
@@ -236,7 +234,7 @@ impl TrainingSet<'_> {
     ///
     /// # Errors
     /// If the labels fit no command or contradict the inventory.
-    pub fn plan(&self) -> Result<RecordingPlan, LearningError> {
+    pub fn plan(&self) -> Result<RecordingPlan> {
         let matching = self.labels.matching(&command_times(self.commands), self.tolerance)?;
         Ok(self.missing_commands(&matching, &self.limits()?).0)
     }
@@ -260,32 +258,31 @@ impl TrainingSet<'_> {
     }
 
     /// The commands that are missing, and the actions whose size no command can determine.
-    fn missing_commands(&self, matching: &Matching, limits: &Limits) -> (RecordingPlan, Vec<String>) {
+    fn missing_commands(&self, matching: &Matching, limits: &Limits) -> (RecordingPlan, String) {
         let actions = &self.labels.labels().actions;
         // The design depends on which commands there are, not on their sizes.
         let design = ExperimentDesign::missing(actions.len(), &self.labelled(matching, &Basis::Wire), limits);
-        let hidden =
-            design.undeterminable.iter().filter_map(|at| actions.get(*at)).map(|name| format!("`{name}`")).collect();
+        let hidden = design.undeterminable.iter().filter_map(|at| actions.get(*at)).map(|name| format!("`{name}`"));
+        let hidden = listed(hidden, usize::MAX);
         (RecordingPlan::new(actions, design.commands), hidden)
     }
 
     /// Commands that would separate what the labels do not; else longer ones, if the fit cannot determine what length
     /// fields add.
-    fn recording_plan(&self, sizes: &LearnedSizes, matching: &Matching) -> Result<RecordingPlan, LearningError> {
+    fn recording_plan(&self, sizes: &LearnedSizes, matching: &Matching) -> Result<RecordingPlan> {
         let actions = &self.labels.labels().actions;
         if sizes.separation.separate.len() < actions.len() {
             return Ok(self.missing_commands(matching, &self.limits()?).0);
         }
-        let commands = if sizes.ambiguous_shifts.is_empty() {
-            Vec::new()
-        } else {
-            ExperimentDesign::long_commands(actions.len(), &self.limits()?, MAX_ACTIONS).commands
-        };
-        Ok(RecordingPlan::new(actions, commands))
+        if sizes.ambiguous_shifts.is_empty() {
+            return Ok(RecordingPlan::new(actions, Vec::new()));
+        }
+        let long = ExperimentDesign::long_commands(actions.len(), &self.limits()?, MAX_ACTIONS);
+        Ok(RecordingPlan::new(actions, long.commands))
     }
 
     /// What the inventory allows.
-    fn limits(&self) -> Result<Limits, LearningError> {
+    fn limits(&self) -> Result<Limits> {
         let actions = &self.labels.labels().actions;
         let Some(inventory) = &self.settings.inventory else { return Ok(Limits::free(actions.len())) };
         let actions: Vec<Action> = actions.iter().map(|name| Action::new(name, 1)).collect();
@@ -319,7 +316,6 @@ impl TrainingSet<'_> {
         let (plan, hidden) = self.missing_commands(matching, limits);
         let mut remedy = if plan.is_empty() { String::new() } else { format!("; {}", plan.in_words()) };
         if !hidden.is_empty() {
-            let hidden = hidden.join(", ");
             remedy = format!("{remedy}; the inventory allows no command that would determine the size of {hidden}");
         }
         remedy
@@ -335,13 +331,6 @@ impl TrainingSet<'_> {
             )
         })
     }
-}
-
-/// For each action, how many of the commands contain it.
-fn occurrences(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
-    let occurs =
-        |at: usize| commands.iter().filter(move |command| command.counts.get(at).is_some_and(|count| *count > 0));
-    (0..actions).map(|at| occurs(at).count()).collect()
 }
 
 /// Whether the sizes of all actions may be off together.
@@ -365,14 +354,10 @@ fn rows(pairs: &[usize], matching: &Matching) -> Vec<usize> {
 
 /// A remark on actions of the inventory that no label has.
 fn unlabelled_actions(model: &Model, labels: &[String]) -> Option<String> {
-    let names = model.inventory.as_ref()?.action_names();
-    let names: Vec<String> = names
-        .into_iter()
-        .filter(|name| labels.iter().all(|known| known != name))
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let names = model.inventory.as_ref()?.action_names().into_iter();
+    let unlabelled = names.filter(|name| labels.iter().all(|known| known != name)).map(|name| format!("`{name}`"));
+    let names = listed(unlabelled, usize::MAX);
     (!names.is_empty()).then(|| {
-        let names = names.join(", ");
         format!("the labels have no column for {names} of the inventory: commands with them will not be recognised")
     })
 }

@@ -12,18 +12,17 @@ mod observations;
 use std::collections::BTreeMap;
 
 use sizeleak_fit::blind::{BlindFit, Options};
-use sizeleak_frame::Notice;
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Basis, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use toml::Value;
 
-use crate::error::LearningError;
+use crate::error::{LearningError, Result};
 use crate::observed_commands::{
-    ObservedCommands, ObservedService, SEGMENTER, command_times, observe_commands, patient, scope_of,
+    ObservedCommands, OnNotice, SEGMENTER, command_times, observe_commands, patient, scope_of,
 };
 use crate::size_basis::CipherSuite;
-use answers::{Answers, answers};
+use answers::answers;
 use first_model::{action_names, first_model};
 use observations::ServiceObservations;
 
@@ -85,11 +84,7 @@ impl UnlabelledRun<'_> {
     ///
     /// # Errors
     /// If the pipeline does not run, or the commands do not tell the sizes.
-    pub fn find(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<FoundSizes, LearningError> {
+    pub fn find(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<FoundSizes> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         let is_free = pipeline.has(SEGMENTER) && algorithm.is_none_or(|algorithm| algorithm == "learned");
         let pipeline = if is_free { patient(pipeline)? } else { pipeline.clone() };
@@ -109,13 +104,14 @@ impl UnlabelledRun<'_> {
         let options = Options { is_wire: found.basis == Basis::Wire, ..Options::default() };
         let fit = sizeleak_fit::blind::learn(&found.observations, labelled_names, &options)?;
         let names = action_names(&fit, labelled_names);
-        let scope = scope(&observed, found.service);
+        let service = found.service.and_then(|at| observed.services.get(at));
+        let scope = service.map_or_else(Scope::default, |service| scope_of(&[service]));
         let model = first_model(&fit, &names, &found.observations, found.basis.clone(), scope);
         let model = model.ok_or(LearningError::NoSizes)?;
         let all_names: Vec<String> =
             labelled_names.iter().chain(names.iter().filter(|name| !labelled_names.contains(name))).cloned().collect();
         let truth = true_counts(&observed, labels, all_names.len())?;
-        let Answers { labels, commands } = answers(self.input, &pipeline, model, &all_names, &truth)?;
+        let (labels, commands) = answers(self.input, &pipeline, model, &all_names, &truth)?;
         let mut remarks = found.remarks;
         if found.elsewhere > 0 {
             remarks.push(format!(
@@ -128,18 +124,12 @@ impl UnlabelledRun<'_> {
     }
 }
 
-/// The scope of a model of this service; that of any if it is not known.
-fn scope(observed: &ObservedCommands, service: Option<usize>) -> Scope {
-    let service: Option<&ObservedService> = service.and_then(|at| observed.services.get(at));
-    service.map_or_else(Scope::default, |service| scope_of(&[service]))
-}
-
 /// The labels' counts of all actions, by the time of their commands.
 fn true_counts(
     observed: &ObservedCommands,
     labels: Option<(&LabelFile, Tolerance)>,
     actions: usize,
-) -> Result<BTreeMap<i64, Vec<u32>>, LearningError> {
+) -> Result<BTreeMap<i64, Vec<u32>>> {
     let Some((labels, tolerance)) = labels else { return Ok(BTreeMap::new()) };
     let times = command_times(&observed.commands);
     let pairs = labels.matching(&times, tolerance)?.pairs;

@@ -7,20 +7,13 @@ use sizeleak_labels::{Label, Labels};
 use sizeleak_model::{Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 
-use crate::error::LearningError;
+use crate::error::{LearningError, Result};
 use crate::learning_run::temporary_model;
 
 /// The fractional part of the golden ratio, whose multiples are spread evenly between 0 and 1.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// Answers, and how many commands there were.
-#[derive(Debug)]
-pub(super) struct Answers {
-    pub(super) labels: Labels,
-    pub(super) commands: usize,
-}
-
-/// An answer to each command that a whole pipeline finds with a model, drawn from its candidates with their
+/// An answer to each command that a whole pipeline finds with a model, and how many commands there were. Answers are drawn from its candidates with their
 /// probabilities: the most probable ones alone would be those of small commands. True labels, by the time of their
 /// command, replace them. `names` are all actions, those of true labels first.
 ///
@@ -32,7 +25,7 @@ pub(super) fn answers(
     model: Model,
     names: &[String],
     truth: &BTreeMap<i64, Vec<u32>>,
-) -> Result<Answers, LearningError> {
+) -> Result<(Labels, usize)> {
     let fault = |fault: String| LearningError::File { file: "the sizes found without labels".to_owned(), fault };
     let models = ModelSet::new(vec![model]).map_err(|error| fault(error.to_string()))?;
     let file = temporary_model(&models)?;
@@ -48,8 +41,7 @@ pub(super) fn answers(
         let line = rows.len() as u64 + 1;
         rows.extend(counts.map(|counts| Label { time_ns: answer.command.time_ns, counts, line }));
     })?;
-    let labels = Labels { actions: names.to_vec(), rows, ..Labels::default() };
-    Ok(Answers { labels, commands: commands as usize })
+    Ok((Labels { actions: names.to_vec(), rows, ..Labels::default() }, commands as usize))
 }
 
 /// How often each action occurs in the candidate at this place, from 0 to 1, of all that are listed, each of which is as
