@@ -60,9 +60,8 @@ impl Additivity {
         let used: Vec<&LabelledCommand> = commands.iter().step_by(step).collect();
         let varies = fit.actions.iter().any(Action::varies);
         let residuals = if varies { from_mean(fit, &used) } else { residuals(&sizes, commands, step) };
-        let totals: Vec<Vec<u32>> =
-            used.iter().map(|command| vec![u32::try_from(command.total()).unwrap_or(u32::MAX)]).collect();
-        let kinds: Vec<Vec<u32>> = used.iter().map(|command| command.counts.clone()).collect();
+        let totals: Vec<u64> = used.iter().map(|command| command.total()).collect();
+        let kinds: Vec<&[u32]> = used.iter().map(|command| &command.counts[..]).collect();
         let p_value = f64::min(p_value(&residuals, &totals), p_value(&residuals, &kinds)) * 2.0;
         let deviations = residuals.iter().map(|residual| residual.unsigned_abs() as f64);
         let mean_deviation = deviations.sum::<f64>() / residuals.len().max(1) as f64;
@@ -126,13 +125,13 @@ fn greatest_common_divisor(one: i64, other: i64) -> i64 {
 
 /// A permutation test: how often do values differ between groups as much if they are assigned at random? The
 /// statistic is Σ (sum of a group's ranks)² / its commands.
-pub(crate) fn p_value(residuals: &[i64], groups: &[Vec<u32>]) -> f64 {
-    let mut index: BTreeMap<&[u32], usize> = BTreeMap::new();
-    let mut group_of = Vec::with_capacity(groups.len());
-    for group in groups {
+pub(crate) fn p_value<G: Ord>(residuals: &[i64], groups: &[G]) -> f64 {
+    let mut index: BTreeMap<&G, usize> = BTreeMap::new();
+    let mut index_of = |group| {
         let next = index.len();
-        group_of.push(*index.entry(group).or_insert(next));
-    }
+        *index.entry(group).or_insert(next)
+    };
+    let group_of: Vec<usize> = groups.iter().map(&mut index_of).collect();
     // Groups of one command each, or one group, say nothing.
     if index.len() < 2 || index.len() == groups.len() {
         return 1.0;
@@ -141,10 +140,8 @@ pub(crate) fn p_value(residuals: &[i64], groups: &[Vec<u32>]) -> f64 {
     let statistic = |values: &[f64]| {
         let mut sums = vec![(0.0, 0.0); index.len()];
         for (value, group) in values.iter().zip(&group_of) {
-            if let Some((sum, n)) = sums.get_mut(*group) {
-                *sum += value;
-                *n += 1.0;
-            }
+            let (sum, n) = sums[*group];
+            sums[*group] = (sum + value, n + 1.0);
         }
         sums.iter().map(|(sum, n)| sum * sum / n).sum::<f64>()
     };

@@ -59,9 +59,7 @@ impl ExperimentDesign {
             let (mut total, mut refused) = (0, 0);
             while total < length && refused < actions {
                 let mut more: Vec<u32> = counts.clone();
-                if let Some(count) = more.get_mut(turn % actions) {
-                    *count += 1;
-                }
+                more[turn % actions] += 1;
                 turn += 1;
                 if limits.admits(&more) {
                     (counts, total, refused) = (more, total + 1, 0);
@@ -125,9 +123,7 @@ impl RowSpace {
         for cell in &mut row {
             *cell = product(*cell, inverse);
         }
-        if let Some(basis) = self.rows.get_mut(column) {
-            *basis = Some(row);
-        }
+        self.rows[column] = Some(row);
         true
     }
 
@@ -156,9 +152,7 @@ impl RowSpace {
     /// Whether the space contains the row that is 1 in this column and 0 elsewhere.
     fn contains_unit(&self, column: usize) -> bool {
         let mut unit = vec![0; self.rows.len()];
-        if let Some(cell) = unit.get_mut(column) {
-            *cell = 1;
-        }
+        unit[column] = 1;
         self.reduce(&mut unit).is_none()
     }
 }

@@ -50,15 +50,10 @@ pub fn learn_kinds<'a>(
         };
         *of_kind.entry(one).or_default() += 1;
     }
+    let with_times = |(one, times): (&SeenCommand, &u64)| SeenCommand { times: *times, ..*one };
     let kind = |counts: &&[u32]| Kind {
         actions: names.iter().zip(*counts).filter(|(_, n)| **n > 0).map(|(name, n)| (name.clone(), *n)).collect(),
-        seen: seen
-            .get(*counts)
-            .into_iter()
-            .flatten()
-            .map(|(one, times)| SeenCommand { times: *times, ..*one })
-            .take(Kind::MAX_SEEN)
-            .collect(),
+        seen: seen[counts].iter().map(with_times).take(Kind::MAX_SEEN).collect(),
     };
     let list: Vec<Kind> = order.iter().take(Kinds::MAX_KINDS).map(kind).collect();
     let commands: u64 = list.iter().map(Kind::commands).sum();

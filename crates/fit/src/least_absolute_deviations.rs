@@ -16,9 +16,9 @@ pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledComm
     let mut weights = vec![1.0; commands.len()];
     let mut solution = vec![0.0; actions + 1];
     for _ in 0..MAX_REWEIGHTINGS {
-        let next = weighted_least_squares(actions, commands, &weights);
-        let change =
-            next.iter().zip(&solution).map(|(next, size): (&f64, &f64)| (next - size).abs()).fold(0.0, f64::max);
+        let rows = commands.iter().map(|command| matrix_row(command).chain(std::iter::once(middle(command))));
+        let next = solve(normal_equations(actions + 1, rows.zip(weights.iter().copied())), actions + 1);
+        let change = next.iter().zip(&solution).map(|(next, size)| f64::abs(next - size)).fold(0.0, f64::max);
         solution = next;
         if change < CONVERGED {
             break;
@@ -45,17 +45,21 @@ fn matrix_row(command: &LabelledCommand) -> impl Iterator<Item = f64> + Clone + 
     std::iter::once(1.0).chain(command.counts.iter().map(|count| f64::from(*count)))
 }
 
-fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights: &[f64]) -> Vec<f64> {
-    let mut matrix = vec![vec![0.0; actions + 2]; actions + 1];
-    for (command, weight) in commands.iter().zip(weights) {
-        for (equation, a) in matrix.iter_mut().zip(matrix_row(command)) {
-            let right = std::iter::once(middle(command));
-            for (cell, b) in equation.iter_mut().zip(matrix_row(command).chain(right)) {
+/// The normal equations of weighted least squares. Each row comes with its weight, and has its right-hand side last; so
+/// have the equations.
+pub(crate) fn normal_equations<R>(unknowns: usize, rows: impl Iterator<Item = (R, f64)>) -> Vec<Vec<f64>>
+where
+    R: Iterator<Item = f64> + Clone,
+{
+    let mut matrix = vec![vec![0.0; unknowns + 1]; unknowns];
+    for (row, weight) in rows {
+        for (equation, a) in matrix.iter_mut().zip(row.clone()) {
+            for (cell, b) in equation.iter_mut().zip(row.clone()) {
                 *cell += weight * a * b;
             }
         }
     }
-    solve(matrix, actions + 1)
+    matrix
 }
 
 /// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial

@@ -134,10 +134,9 @@ fn numbers(commands: &[&LabelledCommand], max_actions: u32) -> (Vec<f64>, f64) {
     let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
     let most = u64::from(max_actions).max(most_seen);
     let times = times_of_numbers(commands);
-    let listed = times.len();
     let decay = decay(commands, most);
     let whole = 1.0 - decay.powf(most as f64);
-    let base: Vec<f64> = (0..listed).map(|at| (1.0 - decay) * decay.powf(at as f64) / whole).collect();
+    let base: Vec<f64> = (0..times.len()).map(|at| (1.0 - decay) * decay.powf(at as f64) / whole).collect();
     let smoothed = smoothed(&times, &base, commands.len() as f64);
     (smoothed.into_iter().map(shown).collect(), shown(decay))
 }
@@ -197,10 +196,8 @@ fn frequencies(commands: &[&LabelledCommand], base: &[f64]) -> Vec<f64> {
 fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
     // The likelihood of a Dirichlet-multinomial distribution.
     let likelihood = |strength: f64| {
-        let occurrences: f64 =
-            times.iter().zip(base).map(|(times, base)| ln_rising(strength * base, *times)).sum::<f64>();
-        let seen: f64 = times.iter().sum();
-        occurrences - ln_rising(strength, seen)
+        let occurrences = times.iter().zip(base).map(|(times, base)| ln_rising(strength * base, *times));
+        occurrences.sum::<f64>() - ln_rising(strength, times.iter().sum())
     };
     let strength = most_likely(STRENGTHS.into_iter().rev(), 0.5, likelihood);
     times.iter().zip(base).map(|(times, base)| (times + strength * base) / (all + strength)).collect()

@@ -34,11 +34,8 @@ impl Separation {
             if undetermined.is_empty() {
                 break;
             }
-            let mut at = 0;
-            separate.retain(|_| {
-                at += 1;
-                !undetermined.contains(&(at - 1))
-            });
+            let determined = (0..).zip(separate).filter(|(at, _)| !undetermined.contains(at));
+            separate = determined.map(|(_, action)| action).collect();
         }
         let tied = present.into_iter().filter(|action| !separate.contains(action)).collect();
         Self { separate, tied, absent }

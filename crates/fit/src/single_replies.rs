@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies};
 
 use self::merging::OddSizes;
-use crate::evidence::{STRONG, rounded};
+use crate::evidence::{STRONG, most_frequent, rounded};
 
 /// The most rounds of expectation maximisation, and the change of a mean below which it ends. Means become whole
 /// numbers and shares of some per cent.
@@ -98,54 +98,45 @@ pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Opt
     let means = Means::fit(&rows, actions)?;
     let odd = OddSizes::new(&times(&rows), |size| means.greatest(size));
     let with_shared = |shared: i64| model_with(&rows, &odd, shared, actions);
+    let step = (commands.len() / MAX_COMPARED).max(1);
+    let compared = commands.iter().step_by(step).filter_map(|one| {
+        let replies = one.single_replies.as_ref()?;
+        Some((one, replies.iter().map(|size| [*size; 2]).collect()))
+    });
+    let compared: Vec<SeenCommand<'_>> = compared.collect();
     let model = match (with_shared(0), odd.shared_bytes()) {
         (model, 0) => model?,
         // A foreign record may have the size of two replies that share bytes: then none of them is missing.
         (model, shared) => {
-            let by_likelihood = |model: &SingleReplies| ln_likelihood(model, commands);
-            let both = [model, with_shared(shared)].into_iter().flatten().map(|model| (by_likelihood(&model), model));
+            let both = [model, with_shared(shared)].into_iter().flatten();
+            let both = both.map(|model| (compared.iter().map(|one| ln_likelihood(&model, one)).sum::<f64>(), model));
             both.reduce(|none, some| if some.0 > none.0 + STRONG { some } else { none })?.1
         }
     };
     let depends_on_actions = model.per_action.iter().flatten().any(|number| *number > 0);
-    (depends_on_actions && model.fault(actions).is_none() && tells_more(&model, commands)).then_some(model)
+    (depends_on_actions && model.fault(actions).is_none() && tells_more(&model, &compared)).then_some(model)
 }
 
-/// ln P(replies | actions) of these commands, or of as many as are compared.
-fn ln_likelihood(model: &SingleReplies, commands: &[LabelledCommand]) -> f64 {
-    let step = (commands.len() / MAX_COMPARED).max(1);
-    let known = commands.iter().step_by(step).filter_map(|one| Some((one, one.single_replies.as_ref()?)));
-    let of_command = |(command, replies): (&LabelledCommand, &Vec<i64>)| {
-        let records: Vec<[i64; 2]> = replies.iter().map(|size| [*size; 2]).collect();
-        ln_likelihood_of_records(model, command, &records)
-    };
-    known.map(of_command).sum()
-}
+/// A command with the sizes of its replies, each as a range.
+type SeenCommand<'a> = (&'a LabelledCommand, Vec<[i64; 2]>);
 
-fn ln_likelihood_of_records(model: &SingleReplies, command: &LabelledCommand, records: &[[i64; 2]]) -> f64 {
+/// ln P(replies | actions).
+fn ln_likelihood(model: &SingleReplies, (command, records): &SeenCommand<'_>) -> f64 {
     let counts = model.class_counts(command.counts.iter().copied().enumerate());
     SeenReplies::new(model, records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)
 }
 
 /// Whether the replies depend on the actions: they are clearly more likely than if they were foreign.
-fn tells_more(model: &SingleReplies, commands: &[LabelledCommand]) -> bool {
-    let step = (commands.len() / MAX_COMPARED).max(1);
-    let compared: Vec<(&LabelledCommand, Vec<[i64; 2]>)> = commands
-        .iter()
-        .step_by(step)
-        .filter_map(|one| Some((one, one.single_replies.as_ref()?.iter().map(|size| [*size; 2]).collect())))
-        .collect();
-    let independent = independent(model, &compared);
-    let gain = |(command, records): &(&LabelledCommand, Vec<[i64; 2]>)| {
-        ln_likelihood_of_records(model, command, records) - ln_likelihood_of_records(&independent, command, records)
-    };
+fn tells_more(model: &SingleReplies, commands: &[SeenCommand<'_>]) -> bool {
+    let independent = independent(model, commands);
+    let gain = |one: &SeenCommand<'_>| ln_likelihood(model, one) - ln_likelihood(&independent, one);
     let parameters = model.per_action.len().max(model.classes.len()) as f64;
-    let by_chance = parameters * (compared.len().max(1) as f64).ln() / 2.0;
-    compared.iter().map(gain).sum::<f64>() > STRONG + by_chance
+    let by_chance = parameters * (commands.len().max(1) as f64).ln() / 2.0;
+    commands.iter().map(gain).sum::<f64>() > STRONG + by_chance
 }
 
 /// The same sizes, as replies that no action sends.
-fn independent(model: &SingleReplies, commands: &[(&LabelledCommand, Vec<[i64; 2]>)]) -> SingleReplies {
+fn independent(model: &SingleReplies, commands: &[SeenCommand<'_>]) -> SingleReplies {
     let of_commands: u32 = model.per_command.iter().sum();
     let replies: usize = commands.iter().map(|(_, records)| records.len()).sum();
     let mean = replies as f64 / commands.len().max(1) as f64;
@@ -178,8 +169,9 @@ fn are_enough(commands: &[LabelledCommand], actions: usize) -> bool {
 
 /// The model under the assumption that two replies in one record share `shared` bytes.
 fn model_with(rows: &[Row], odd: &OddSizes, shared: i64, actions: usize) -> Option<SingleReplies> {
-    let (rows, merging) = split_merged(rows, odd, shared);
-    model(&Means::fit(&rows, actions)?, &rows, &merging)
+    let (rows, merged, is_seen) = split_merged(rows, odd, shared);
+    let shared = if is_seen { shared } else { 0 };
+    Some(SingleReplies { merged, shared, ..model(&Means::fit(&rows, actions)?, &rows)? })
 }
 
 /// The commands whose replies are known one by one, equal ones together; of very many, as many as are enough.
@@ -283,13 +275,6 @@ impl Means {
     }
 }
 
-/// Replies that share a record with the one before.
-struct Merging {
-    share: f64,
-    /// The bytes that each lacks.
-    shared: i64,
-}
-
 /// How often each size was seen.
 fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
@@ -302,8 +287,8 @@ fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
 }
 
 /// Takes records apart that hold several replies, which share `shared` bytes: no action sends their size, and their
-/// parts are frequent.
-fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, Merging) {
+/// parts are frequent. With the share of replies that are in the record of the one before, and whether any was seen.
+fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, f64, bool) {
     let parts = odd.parts(shared);
     let (mut merges, mut adjacent) = (0.0, 0.0);
     let split = rows.iter().map(|row| {
@@ -322,7 +307,7 @@ fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, Merging
     let split = split.collect();
     let share = ((merges + MERGED_WEIGHT * USUALLY_MERGED) / (adjacent + MERGED_WEIGHT)).min(0.9);
     let share = if merges > 0.0 || share > NEVER_MERGED { share } else { 0.0 };
-    (split, Merging { share, shared: if merges > 0.0 { shared } else { 0 } })
+    (split, rounded(share), merges > 0.0)
 }
 
 /// One reply of an action, while classes are formed: sizes with the mean number sent.
@@ -337,8 +322,8 @@ struct Pool {
     seen: BTreeMap<i64, f64>,
 }
 
-/// Whole numbers of replies out of means.
-fn model(means: &Means, rows: &[Row], merging: &Merging) -> Option<SingleReplies> {
+/// Whole numbers of replies out of means, none of them merged.
+fn model(means: &Means, rows: &[Row]) -> Option<SingleReplies> {
     let mut pools: Vec<Pool> = Vec::new();
     let mut sent: Vec<Vec<usize>> = Vec::new();
     let mut foreign: BTreeMap<i64, f64> = BTreeMap::new();
@@ -352,7 +337,7 @@ fn model(means: &Means, rows: &[Row], merging: &Merging) -> Option<SingleReplies
             pools.push(Pool { expected: occurrences, seen });
         }
         // What is sent now and then is foreign.
-        let is_own = |size: &i64| own.iter().filter_map(|at| pools.get(*at)).any(|pool| pool.seen.contains_key(size));
+        let is_own = |size: &i64| own.iter().any(|at: &usize| pools[*at].seen.contains_key(size));
         for (size, mean) in means.sizes.iter().zip(of_size).filter(|(size, mean)| **mean > 0.0 && !is_own(size)) {
             *foreign.entry(*size).or_default() += mean * occurrences;
         }
@@ -367,10 +352,8 @@ fn model(means: &Means, rows: &[Row], merging: &Merging) -> Option<SingleReplies
     }
     let numbers = |own: &Vec<usize>| {
         let mut numbers = vec![0_u32; pools.len()];
-        for class in own.iter().filter_map(|at| class_of.get(*at)) {
-            if let Some(number) = numbers.get_mut(*class) {
-                *number = (*number + 1).min(SingleReplies::MAX_PER_ACTION);
-            }
+        for class in own.iter().map(|at| class_of[*at]) {
+            numbers[class] = (numbers[class] + 1).min(SingleReplies::MAX_PER_ACTION);
         }
         numbers
     };
@@ -382,10 +365,10 @@ fn model(means: &Means, rows: &[Row], merging: &Merging) -> Option<SingleReplies
     let rate = foreign.values().sum::<f64>() / commands.max(1.0);
     let mut foreign_sizes: Vec<(i64, u64)> =
         foreign.into_iter().map(|(size, seen)| (size, seen.round() as u64)).filter(|(_, seen)| *seen > 0).collect();
-    most_frequent(&mut foreign_sizes);
+    most_frequent(&mut foreign_sizes, SingleReplies::MAX_SIZES);
     Some(SingleReplies {
-        merged: rounded(merging.share),
-        shared: merging.shared,
+        merged: 0.0,
+        shared: 0,
         foreign: rounded(rate + 0.5 / (commands + 1.0)),
         foreign_sizes,
         per_command,
@@ -428,14 +411,11 @@ fn alike(replies: Vec<Pool>) -> (Vec<Pool>, Vec<usize>) {
     let mut class_of = Vec::new();
     for reply in replies {
         let same = classes.iter().position(|class| class.is_like(&reply));
-        let at = same.unwrap_or(classes.len());
-        if at == classes.len() {
-            classes.push(Pool::default());
+        match same {
+            Some(at) => classes[at].add(&reply),
+            None => classes.push(reply),
         }
-        if let Some(class) = classes.get_mut(at) {
-            class.add(&reply);
-        }
-        class_of.push(at);
+        class_of.push(same.unwrap_or(classes.len() - 1));
     }
     (classes, class_of)
 }
@@ -493,19 +473,12 @@ impl Pool {
             let most = self.seen.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(size, _)| *size);
             sizes = vec![(most, 1)];
         }
-        most_frequent(&mut sizes);
+        most_frequent(&mut sizes, SingleReplies::MAX_SIZES);
         // Good and Turing: as rare as what was seen once. Replies that always had one size have no other.
         let once = sizes.iter().filter(|(_, seen)| *seen == 1).count() as f64;
         let unseen = if sizes.len() > 1 { (once + 0.5) / (seen + 1.0) } else { 0.0 };
         ReplyClass { missing: rounded(missing).min(0.99), unseen: rounded(unseen).min(0.9), sizes }
     }
-}
-
-/// Leaves the most frequent sizes, in ascending order.
-fn most_frequent(sizes: &mut Vec<(i64, u64)>) {
-    sizes.sort_by_key(|(size, seen)| (std::cmp::Reverse(*seen), *size));
-    sizes.truncate(SingleReplies::MAX_SIZES);
-    sizes.sort_unstable();
 }
 
 #[cfg(test)]

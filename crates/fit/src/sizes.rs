@@ -56,8 +56,8 @@ impl Fit {
             FitMethod::Paper => paper::fit(names, commands)?,
             FitMethod::Robust => robust::fit(names, commands)?,
         };
-        let is_size = |size: i64| (1..=MAX_ACTION_SIZE).contains(&size);
-        if let Some((action, &size)) = names.iter().zip(&sizes.actions).find(|(_, size)| !is_size(**size)) {
+        let mut fitted = names.iter().zip(&sizes.actions);
+        if let Some((action, &size)) = fitted.find(|(_, size)| !(1..=MAX_ACTION_SIZE).contains(*size)) {
             return Err(FitError::NoSize { action: action.clone(), size });
         }
         let tuple = |(command, remainder): (&LabelledCommand, &i64)| {

@@ -17,8 +17,6 @@ pub struct BlindAction {
     pub reply: Option<i64>,
     /// Its share of all actions.
     pub frequency: f64,
-    /// Its sizes in bytes with their probabilities, if it has more than one.
-    pub sizes: Option<Vec<(i64, f64)>>,
 }
 
 /// Another explanation that the commands hardly distinguish from the best.
@@ -95,7 +93,6 @@ impl Default for Options {
     }
 }
 
-/// One command as it was observed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
     /// Its size in bytes: of the plaintext, or on the wire if the cipher suite is not known.
@@ -106,7 +103,6 @@ pub struct Observation {
     pub counts: Option<Vec<u32>>,
 }
 
-/// Why sizes cannot be learned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BlindFitError {
     #[error("{commands} commands are too few to learn sizes without labels; {needed} are needed at least")]

@@ -10,41 +10,30 @@ pub(super) const EXCLUDED: f64 = 5.0;
 /// How far from its most probable size an action's size is tried, in bytes; beyond it, other explanations are nearer.
 const REACH: i64 = 4;
 
-/// The sizes of an action that the rows do not exclude, all else being equal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Interval {
-    /// The smallest and the largest, in bytes.
-    pub(super) ends: [i64; 2],
-    /// By how much the next best size is less likely, in nats.
-    pub(super) difference: f64,
-}
-
-/// The interval of an action's size.
-pub(super) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> Interval {
+/// The smallest and the largest size of an action in bytes that the rows do not exclude, all else being equal; and by how
+/// much the next best size is less likely, in nats.
+pub(super) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> ([i64; 2], f64) {
     let targets = candidate.targets(plan);
     let best = expect(plan, &targets, &candidate.parameters, step.outlier_density).log_likelihood;
     let difference = |size: i64| {
         let mut moved = candidate.parameters.clone();
         let sizes = moved.sizes.get_mut(atom.class).filter(|_| size >= 1)?;
-        let mut all = std::collections::BTreeMap::new();
-        for (old, probability) in sizes.iter() {
-            *all.entry(if *old == atom.size { size } else { *old }).or_insert(0.0) += *probability;
-        }
-        *sizes = normalised(all.into_iter());
+        let moved_size = |old: i64| if old == atom.size { size } else { old };
+        *sizes = normalised(sizes.iter().map(|(old, probability)| (moved_size(*old), *probability)));
         Some(best - expect(plan, &targets, &moved, step.outlier_density).log_likelihood)
     };
-    let mut found = Interval { ends: [atom.size, atom.size], difference: f64::INFINITY };
-    for (end, direction) in found.ends.iter_mut().zip([-1, 1]) {
+    let (mut ends, mut least) = ([atom.size; 2], f64::INFINITY);
+    for (end, direction) in ends.iter_mut().zip([-1, 1]) {
         for size in (1..=REACH).map(|by| atom.size + direction * by) {
             let Some(difference) = difference(size) else { break };
-            found.difference = found.difference.min(difference);
+            least = least.min(difference);
             if difference >= EXCLUDED {
                 break;
             }
             *end = size;
         }
     }
-    found
+    (ends, least)
 }
 
 /// How many more commands make a difference of log-likelihoods large enough, if it goes on growing as it did.

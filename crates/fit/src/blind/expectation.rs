@@ -5,7 +5,6 @@ use super::sums::Plan;
 /// Sizes rarer than this are given up, relative to the most frequent of their class.
 const NEGLIGIBLE: f64 = 1e-5;
 
-/// What a fit estimates.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameters {
     /// For each class of replies, and last for actions without a reply: sizes in bytes and their probabilities,
@@ -21,7 +20,6 @@ pub(super) struct Parameters {
     pub(super) lost: f64,
 }
 
-/// How a step of the fit is taken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     /// The most sizes that are left when rare ones are given up.
@@ -99,11 +97,11 @@ impl Expected {
             each.map(|(old, counts)| new_sizes(old, counts, step.least_evidence)).collect();
         let lost =
             if step.splits_lost { split_lost(before, self, &mut sizes, step.least_evidence) } else { before.lost };
-        let total: f64 = self.epsilons.iter().sum::<f64>() + self.outliers;
+        let commands = self.epsilons.iter().sum::<f64>() + self.outliers;
         let epsilons = if step.learns_epsilons {
             normalised(before.epsilons.iter().zip(&self.epsilons).map(|((epsilon, _), count)| {
                 // ε is 0 mostly: without this, |ac| and ε trade off.
-                (*epsilon, count + (0.02 * total + 1.0) * anchor(*epsilon))
+                (*epsilon, count + (0.02 * commands + 1.0) * anchor(*epsilon))
             }))
         } else {
             before.epsilons.clone()
@@ -112,7 +110,6 @@ impl Expected {
             let total: f64 = counts.iter().sum::<f64>() + 0.05 * counts.len() as f64;
             counts.iter().map(|count| (count + 0.05) / total).collect()
         };
-        let commands = self.epsilons.iter().sum::<f64>() + self.outliers;
         Parameters {
             sizes,
             epsilons,
@@ -144,8 +141,14 @@ fn new_sizes(old: &[(i64, f64)], counts: &[f64], least: f64) -> Vec<(i64, f64)> 
     if sizes.is_empty() { old.to_vec() } else { sizes }
 }
 
+/// Values in ascending order, each once, with their shares of all counts; none if the sum of these is no positive number.
 pub(super) fn normalised(values: impl Iterator<Item = (i64, f64)>) -> Vec<(i64, f64)> {
-    let values: Vec<(i64, f64)> = values.collect();
+    let mut values: Vec<(i64, f64)> = values.collect();
+    values.sort_by_key(|(value, _)| *value);
+    values.dedup_by(|next, own| {
+        own.1 += if next.0 == own.0 { next.1 } else { 0.0 };
+        next.0 == own.0
+    });
     let total: f64 = values.iter().map(|(_, count)| count).sum();
     if !(total > 0.0 && total.is_finite()) {
         return Vec::new();
@@ -188,16 +191,10 @@ fn split_lost(before: &Parameters, expected: &Expected, sizes: &mut [Vec<(i64, f
     }
     let own_total: f64 = own.iter().map(|(_, count)| count).sum();
     let share = (lost + 0.5) / (lost + own_total + 0.5);
-    let mut together = std::collections::BTreeMap::new();
-    for (size, probability) in all_replying(sizes, expected) {
-        *together.entry(size).or_insert(0.0) += share * probability;
-    }
-    if own_total > 0.0 {
-        for (size, count) in own.into_iter().filter(|(_, count)| *count > 1e-9) {
-            *together.entry(size).or_insert(0.0) += (1.0 - share) * count / own_total;
-        }
-    }
-    let together = normalised(together.into_iter());
+    let replying = all_replying(sizes, expected).into_iter().map(|(size, probability)| (size, share * probability));
+    let own = own.into_iter().filter(|(_, count)| *count > 1e-9);
+    let own = own.map(|(size, count)| (size, (1.0 - share) * count / own_total));
+    let together = normalised(replying.chain(own));
     if let Some(last) = sizes.last_mut().filter(|_| !together.is_empty()) {
         *last = together;
     }
@@ -206,15 +203,11 @@ fn split_lost(before: &Parameters, expected: &Expected, sizes: &mut [Vec<(i64, f
 
 /// The sizes of all actions that have replies, in their proportions.
 pub(super) fn all_replying(sizes: &[Vec<(i64, f64)>], expected: &Expected) -> Vec<(i64, f64)> {
-    let mut all = std::collections::BTreeMap::new();
-    let classes = sizes.len().saturating_sub(1);
-    for (sizes, counts) in sizes.iter().zip(&expected.sizes).take(classes) {
+    let replying = sizes.iter().zip(&expected.sizes).take(sizes.len().saturating_sub(1));
+    normalised(replying.flat_map(|(sizes, counts)| {
         let total: f64 = counts.iter().sum();
-        for (size, probability) in sizes.iter().filter(|(size, _)| *size > 0) {
-            *all.entry(*size).or_insert(0.0) += total * probability;
-        }
-    }
-    normalised(all.into_iter())
+        sizes.iter().filter(|(size, _)| *size > 0).map(move |(size, probability)| (*size, total * probability))
+    }))
 }
 
 pub(super) fn share_at(shares: &[(i64, f64)], value: i64) -> f64 {

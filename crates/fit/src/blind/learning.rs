@@ -151,8 +151,8 @@ fn foreign_class(candidate: &Candidate) -> Option<usize> {
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
-    let most =
-        candidate.parameters.epsilons.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(epsilon, _)| *epsilon);
+    let epsilons = candidate.parameters.epsilons.iter();
+    let most = epsilons.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(epsilon, _)| *epsilon);
     candidate.overhead += most;
     for (epsilon, _) in &mut candidate.parameters.epsilons {
         *epsilon -= most;
@@ -170,40 +170,28 @@ fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, u
 fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names: &[String]) -> BlindFit {
     let Candidate { form, overhead, parameters, .. } = &best.candidate;
     let total: f64 = best.atoms.iter().map(|atom| atom.count).sum::<f64>().max(1.0);
+    let action = |name: Option<&usize>, size: i64, class: usize, interval: [i64; 2], frequency: f64| BlindAction {
+        name: name.and_then(|name| names.get(*name)).cloned(),
+        size,
+        interval,
+        reply: classes.sizes.get(class).copied(),
+        frequency,
+    };
     let (mut actions, mut closest) = (Vec::new(), f64::INFINITY);
+    let labelled = &best.naming.names;
     for atom in &best.atoms {
-        let called: Vec<usize> = best
-            .naming
-            .names
-            .iter()
-            .filter(|(_, named)| (named.size, named.class) == (atom.size, atom.class))
-            .map(|(name, _)| *name)
-            .collect();
-        let interval = interval(&best.candidate, plan, *atom, step);
-        closest = closest.min(interval.difference);
-        let action = BlindAction {
-            name: None,
-            size: atom.size,
-            interval: interval.ends,
-            reply: classes.sizes.get(atom.class).copied(),
-            frequency: atom.count / total / called.len().max(1) as f64,
-            sizes: None,
-        };
-        if called.is_empty() {
-            actions.push(action.clone());
-        }
-        actions.extend(called.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
+        let of_atom = labelled.iter().filter(|(_, named)| (named.size, named.class) == (atom.size, atom.class));
+        let called: Vec<&usize> = of_atom.map(|(name, _)| name).collect();
+        let (ends, difference) = interval(&best.candidate, plan, *atom, step);
+        closest = closest.min(difference);
+        let frequency = atom.count / total / called.len().max(1) as f64;
+        let nameless = called.is_empty().then_some(None);
+        let called = called.into_iter().map(Some).chain(nameless);
+        actions.extend(called.map(|name| action(name, atom.size, atom.class, ends, frequency)));
     }
-    for (name, named) in &best.naming.names {
-        if !best.atoms.iter().any(|atom| (named.size, named.class) == (atom.size, atom.class)) {
-            actions.push(BlindAction {
-                name: names.get(*name).cloned(),
-                size: named.size,
-                interval: [named.size, named.size],
-                reply: classes.sizes.get(named.class).copied(),
-                frequency: 1.0 / (total + 1.0),
-                sizes: None,
-            });
+    for (name, own) in labelled {
+        if !best.atoms.iter().any(|atom| (own.size, own.class) == (atom.size, atom.class)) {
+            actions.push(action(Some(name), own.size, own.class, [own.size; 2], 1.0 / (total + 1.0)));
         }
     }
     actions.sort_by(|a, b| (a.size, a.reply, &a.name).cmp(&(b.size, b.reply, &b.name)));
@@ -243,43 +231,37 @@ impl Refined {
     /// The probability that a reply is lost, and the replies per command that belong to no action.
     fn lost_and_foreign(&self, plan: &Plan) -> (f64, f64) {
         let mute = self.expected.sizes.len().saturating_sub(1);
+        if mute == 0 {
+            return (0.0, 0.0);
+        }
         let (mut answered, mut foreign, mut silent) = (0.0, 0.0, 0.0);
         for (class, (sizes, counts)) in self.candidate.parameters.sizes.iter().zip(&self.expected.sizes).enumerate() {
             for ((size, _), count) in sizes.iter().zip(counts) {
-                let sum = if class == mute {
-                    &mut silent
-                } else if *size == 0 {
-                    &mut foreign
-                } else {
-                    &mut answered
+                let sum = match (class == mute, size) {
+                    (true, _) => &mut silent,
+                    (false, 0) => &mut foreign,
+                    (false, _) => &mut answered,
                 };
                 *sum += count;
             }
         }
         let own: f64 = self.atoms.iter().filter(|atom| atom.class == mute).map(|atom| atom.count).sum();
         let lost = (silent - own).max(0.0);
-        if mute == 0 { (0.0, 0.0) } else { (lost / (answered + lost).max(1.0), foreign / plan.commands.max(1.0)) }
+        (lost / (answered + lost).max(1.0), foreign / plan.commands.max(1.0))
     }
 }
 
-/// The explanations that the best hardly beats, each once.
+/// The explanations that the best hardly beats, best first.
 fn alternatives(refined: &[Refined], overhead: i64) -> Vec<Alternative> {
     let Some((best, rest)) = refined.split_first() else { return Vec::new() };
-    let mut found: Vec<Alternative> = Vec::new();
-    for other in rest {
-        let alternative = Alternative {
-            overhead: other.candidate.overhead,
-            length_fields: other.candidate.form.fields,
-            actions: other.atoms.len(),
-            difference: best.score - other.score,
-        };
-        let same_sizes = |a: &[Atom], b: &[Atom]| {
-            a.iter().map(|atom| (atom.class, atom.size)).eq(b.iter().map(|atom| (atom.class, atom.size)))
-        };
-        let is_same = alternative.overhead == overhead && same_sizes(&best.atoms, &other.atoms);
-        if alternative.difference < 2.0 * EXCLUDED && !is_same {
-            found.push(alternative);
-        }
-    }
-    found
+    let sizes = |one: &Refined| one.atoms.iter().map(|atom| (atom.class, atom.size)).collect::<Vec<_>>();
+    let is_other = |other: &&Refined| other.candidate.overhead != overhead || sizes(other) != sizes(best);
+    let is_near = |other: &&Refined| best.score - other.score < 2.0 * EXCLUDED;
+    let alternative = |other: &Refined| Alternative {
+        overhead: other.candidate.overhead,
+        length_fields: other.candidate.form.fields,
+        actions: other.atoms.len(),
+        difference: best.score - other.score,
+    };
+    rest.iter().filter(is_near).filter(is_other).map(alternative).collect()
 }

@@ -1,9 +1,8 @@
 //! Which named action is which: labelled commands say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Observation;
-use super::expectation::Parameters;
 use super::reply_classes::ReplyClasses;
 use super::search::Candidate;
 use super::sparsity::Atom;
@@ -21,7 +20,6 @@ const CERTAIN: f64 = 4.6;
 /// What it costs that an action shares its size and reply with another, in nats: by chance one in 150 does.
 const SHARED: f64 = 5.0;
 
-/// A labelled command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Label {
     actions: u64,
@@ -86,7 +84,7 @@ pub(super) fn name(labels: &[(Label, usize)], candidate: &Candidate, atoms: &[At
     let silent = candidate.parameters.sizes.len().saturating_sub(1);
     let evidence = Evidence { labels, candidate, density, silent };
     let mut names = BTreeMap::new();
-    let all: std::collections::BTreeSet<usize> =
+    let all: BTreeSet<usize> =
         labels.iter().flat_map(|(label, _)| label.counts.iter().map(|(name, _)| *name)).collect();
     for _ in 0..4 {
         let before = names.clone();
@@ -108,11 +106,7 @@ pub(super) fn name(labels: &[(Label, usize)], candidate: &Candidate, atoms: &[At
 /// The sizes of names after two of them are exchanged.
 fn exchanged(names: &BTreeMap<usize, NamedSize>, [one, other]: [usize; 2]) -> BTreeMap<usize, NamedSize> {
     let mut exchanged = names.clone();
-    for (name, from) in [(one, other), (other, one)] {
-        if let Some(size) = names.get(&from) {
-            exchanged.insert(name, *size);
-        }
-    }
+    exchanged.extend([(one, names[&other]), (other, names[&one])]);
     exchanged
 }
 
@@ -153,13 +147,10 @@ impl Evidence<'_> {
         let mut names = names.clone();
         names.remove(&name);
         let count_in = |label: &Label| label.counts.iter().find(|(other, _)| *other == name).map(|(_, count)| *count);
-        let mine: Vec<(&Label, usize, u32)> = self
-            .labels
-            .iter()
-            .filter_map(|(label, n)| Some((label, *n, count_in(label)?)))
-            .filter(|(label, _, _)| label.counts.iter().all(|(other, _)| *other == name || names.contains_key(other)))
-            .take(60)
-            .collect();
+        let mine = self.labels.iter().filter_map(|(label, n)| Some((label, *n, count_in(label)?)));
+        let is_known = |other: usize| other == name || names.contains_key(&other);
+        let mine = mine.filter(|(label, _, _)| label.counts.iter().all(|(other, _)| is_known(*other)));
+        let mine: Vec<(&Label, usize, u32)> = mine.take(60).collect();
         let mut options: BTreeMap<NamedSize, f64> = BTreeMap::new();
         for (label, _, count) in mine.iter().take(12) {
             let others: i64 =
@@ -202,7 +193,7 @@ impl Evidence<'_> {
                 *expected += i64::from(*count);
             }
         }
-        let parameters: &Parameters = &self.candidate.parameters;
+        let parameters = &self.candidate.parameters;
         let epsilon: f64 = parameters.epsilons.iter().filter(|(value, _)| *value == rest).map(|(_, p)| p).sum();
         let outliers = parameters.outliers.max(0.01);
         let size = ((1.0 - outliers) * epsilon + outliers * self.density).ln();

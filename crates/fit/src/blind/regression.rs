@@ -1,7 +1,7 @@
 //! A first guess: a robust regression of sizes on numbers of replies.
 
 use super::rows::Row;
-use crate::least_absolute_deviations::solve;
+use crate::least_absolute_deviations::{normal_equations, solve};
 
 /// The quantile of the rows' sizes that the regression follows. It is below the median, since actions without a reply
 /// only add bytes.
@@ -13,33 +13,22 @@ const MAX_ROWS: usize = 1500;
 pub(super) fn regression(rows: &[Row], sizes: &[i64]) -> Vec<f64> {
     let unknowns = rows.first().map_or(0, |row| row.replies.len()) + 1;
     let every = rows.len().div_ceil(MAX_ROWS).max(1);
-    let data: Vec<(Vec<f64>, f64, f64)> = rows
-        .iter()
-        .zip(sizes)
-        .step_by(every)
-        .map(|(row, size)| {
-            let counts = std::iter::once(1.0).chain(row.replies.iter().map(|count| f64::from(*count))).collect();
-            (counts, *size as f64, row.commands as f64)
-        })
-        .collect();
+    let equation = |(row, size): (&Row, &i64)| {
+        let counts = std::iter::once(1.0).chain(row.replies.iter().map(|count| f64::from(*count)));
+        (counts.chain([*size as f64]).collect(), row.commands as f64)
+    };
+    let data: Vec<(Vec<f64>, f64)> = rows.iter().zip(sizes).step_by(every).map(equation).collect();
     let mut solution = vec![0.0; unknowns];
     for round in 0..40 {
-        let mut matrix = vec![vec![0.0; unknowns + 1]; unknowns];
-        for (counts, size, commands) in &data {
-            let fitted: f64 = counts.iter().zip(&solution).map(|(count, value)| count * value).sum();
-            let rest = size - fitted;
+        let weighted = data.iter().map(|(row, commands)| {
+            let fitted: f64 = row.iter().zip(&solution).map(|(count, value)| count * value).sum();
+            let rest = row[unknowns] - fitted;
             let side = if rest < 0.0 { 1.0 - QUANTILE } else { QUANTILE };
-            let weight = commands * if round == 0 { 1.0 } else { side / rest.abs().max(1.0) };
-            for (line, count) in matrix.iter_mut().zip(counts) {
-                for (entry, other) in line.iter_mut().zip(counts.iter().chain(std::iter::once(size))) {
-                    *entry += weight * count * other;
-                }
-            }
-        }
+            (row.iter().copied(), commands * if round == 0 { 1.0 } else { side / rest.abs().max(1.0) })
+        });
+        let mut matrix = normal_equations(unknowns, weighted);
         for (index, line) in matrix.iter_mut().enumerate() {
-            if let Some(entry) = line.get_mut(index) {
-                *entry = *entry * (1.0 + 1e-9) + 1e-6;
-            }
+            line[index] = line[index] * (1.0 + 1e-9) + 1e-6;
         }
         solution = solve(matrix, unknowns);
     }

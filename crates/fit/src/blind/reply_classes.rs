@@ -47,14 +47,11 @@ impl ReplyClasses {
             most.is_some_and(|most| most as f64 > CONSTANT_SHARE * commands as f64)
         };
         let least = (MIN_SHARE * total as f64).max(1.5);
-        let mut frequent: Vec<(usize, i64)> = occurrences
-            .iter()
-            .filter(|(size, count)| **count as f64 > least && !is_constant(**size))
-            .map(|(size, count)| (*count, *size))
-            .collect();
+        let is_frequent = |(size, count): &(&i64, &usize)| **count as f64 > least && !is_constant(**size);
+        let frequent = occurrences.iter().filter(is_frequent).map(|(size, count)| (*count, *size));
+        let mut frequent: Vec<(usize, i64)> = frequent.collect();
         frequent.sort_by(|a, b| b.cmp(a));
-        frequent.truncate(MAX_CLASSES);
-        let mut sizes: Vec<i64> = frequent.iter().map(|(_, size)| *size).collect();
+        let mut sizes: Vec<i64> = frequent.into_iter().take(MAX_CLASSES).map(|(_, size)| size).collect();
         sizes.sort_unstable();
         // Two replies in one record look like a reply of their joint size.
         let occurs = |size: i64| occurrences.get(&size).copied().unwrap_or(0);
@@ -64,8 +61,7 @@ impl ReplyClasses {
                     && occurs(size) * 10 < occurs(*a).min(occurs(size.saturating_sub(*a)))
             })
         };
-        let sizes = sizes.iter().copied().filter(|size| !joint(*size)).collect();
-        let mut sizes: Vec<i64> = sizes;
+        let mut sizes: Vec<i64> = sizes.iter().copied().filter(|size| !joint(*size)).collect();
         // One reply a command says nothing of the number of actions.
         let is_several = |replies: &[i64]| replies.iter().filter(|reply| sizes.contains(reply)).nth(1).is_some();
         let listed = observations.iter().filter_map(|observation| observation.replies.as_ref());

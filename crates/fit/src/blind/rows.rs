@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Observation;
 use super::reply_classes::ReplyClasses;
+use crate::evidence::at_place;
 
 /// The largest size of a command that is used, in bytes.
 const MAX_COMMAND_BYTES: i64 = 1 << 20;
@@ -33,13 +34,17 @@ impl Row {
 }
 
 /// The commands that can be used.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
     pub(super) commands: usize,
 }
 
 impl Rows {
+    fn new(rows: Vec<Row>) -> Self {
+        Self { commands: rows.iter().map(|row| row.commands).sum(), rows }
+    }
+
     /// Without classes, replies are ignored. Commands with replies of no class are left out if they are few.
     pub(super) fn of(observations: &[Observation], classes: &ReplyClasses) -> Self {
         let clear = Self::with_others(observations, classes, 0);
@@ -49,20 +54,15 @@ impl Rows {
 
     fn with_others(observations: &[Observation], classes: &ReplyClasses, most_other: usize) -> Self {
         let mut found: BTreeMap<(usize, i64, Vec<u8>, Option<u8>), usize> = BTreeMap::new();
-        let mut rows = Self::default();
         for observation in observations {
-            let Some((replies, silent)) = usable(observation, classes, most_other) else {
-                continue;
-            };
-            rows.commands += 1;
-            let total = replies.iter().map(|count| usize::from(*count)).sum();
-            *found.entry((total, observation.size, replies, silent)).or_default() += 1;
+            if let Some((replies, silent)) = usable(observation, classes, most_other) {
+                let total = replies.iter().map(|count| usize::from(*count)).sum();
+                *found.entry((total, observation.size, replies, silent)).or_default() += 1;
+            }
         }
-        rows.rows = found
-            .into_iter()
-            .map(|((_, size, replies, silent), commands)| Row { size, replies, silent, commands })
-            .collect();
-        rows
+        let rows = found.into_iter();
+        let row = |((_, size, replies, silent), commands)| Row { size, replies, silent, commands };
+        Self::new(rows.map(row).collect())
     }
 
     /// Those of commands so small that they have few actions; for rows without replies.
@@ -70,9 +70,7 @@ impl Rows {
         let Some(smallest) = self.smallest() else { return self.clone() };
         let median = self.quantile(0.5).unwrap_or(smallest);
         let limit = smallest + (median - smallest).max(LARGER_BY);
-        let rows: Vec<Row> = self.rows.iter().filter(|row| row.size <= limit).cloned().collect();
-        let commands = rows.iter().map(|row| row.commands).sum();
-        Self { rows, commands }
+        Self::new(self.rows.iter().filter(|row| row.size <= limit).cloned().collect())
     }
 
     /// The smallest size that is no oddity, in bytes.
@@ -82,15 +80,8 @@ impl Rows {
 
     /// The size that this share of the commands does not exceed, in bytes.
     fn quantile(&self, share: f64) -> Option<i64> {
-        let mut sizes: Vec<(i64, usize)> = self.rows.iter().map(|row| (row.size, row.commands)).collect();
-        sizes.sort_unstable();
-        let mut left = (share * self.commands as f64) as usize;
-        let is_it = |(_, commands): &&(i64, usize)| {
-            let is_it = *commands > left;
-            left = left.saturating_sub(*commands);
-            is_it
-        };
-        sizes.iter().find(is_it).map(|(size, _)| *size)
+        let sizes = self.rows.iter().map(|row| (row.size, row.commands as u64)).collect();
+        at_place(sizes, (share * self.commands as f64) as u64)
     }
 
     /// Those of few replies, which show most, and of them the frequent ones; the others are dropped.
@@ -101,8 +92,7 @@ impl Rows {
             rows.truncate(most);
             rows.sort_by(|a, b| (a.replies(), a.size, &a.replies).cmp(&(b.replies(), b.size, &b.replies)));
         }
-        let commands = rows.iter().map(|row| row.commands).sum();
-        Self { rows, commands }
+        Self::new(rows)
     }
 }
 

@@ -59,20 +59,14 @@ impl Candidate {
 
     /// What the actions and ε of each row add up to, in bytes.
     pub(super) fn targets(&self, plan: &Plan) -> Vec<i64> {
-        targets(plan, self.form, self.overhead)
+        plan.rows.iter().map(|row| row.size - self.form.grown(row.size) - self.overhead).collect()
     }
 
     /// Takes a number of steps of expectation maximisation.
     pub(super) fn improve(&mut self, plan: &Plan, steps: usize, step: Step) {
         let targets = self.targets(plan);
-        let (parameters, log_likelihood) = repeat(plan, &targets, self.parameters.clone(), steps, step);
-        self.parameters = parameters;
-        self.log_likelihood = log_likelihood;
+        (self.parameters, self.log_likelihood) = repeat(plan, &targets, self.parameters.clone(), steps, step);
     }
-}
-
-fn targets(plan: &Plan, form: Form, overhead: i64) -> Vec<i64> {
-    plan.rows.iter().map(|row| row.size - form.grown(row.size) - overhead).collect()
 }
 
 /// A step without a sparsity prior.
@@ -105,7 +99,9 @@ pub(super) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
     sort(&mut found);
     near.overhead = found.iter().find(|found| found.form == Form::PLAIN).map_or(near.overhead, |found| found.overhead);
     // Content-Length grows by a digit somewhere: tried coarsely beside the best without, then byte by byte.
-    for (make, shortest) in [(http as fn(i64) -> LengthFields, MIN_HTTP_HEAD), (http2, MIN_HTTP2_HEAD)] {
+    let http: fn(i64) -> LengthFields = |head| LengthFields::Http { head };
+    let http2: fn(i64) -> LengthFields = |head| LengthFields::Http2 { head };
+    for (make, shortest) in [(http, MIN_HTTP_HEAD), (http2, MIN_HTTP2_HEAD)] {
         let mut heads: Vec<Candidate> = Vec::new();
         for head in ((smallest - 101).max(shortest)..=smallest - 20).step_by(4) {
             let form = Form { fields: make(head), record_bytes: 0 };
@@ -129,14 +125,6 @@ pub(super) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
     }
     sort(&mut found);
     found
-}
-
-fn http(head: i64) -> LengthFields {
-    LengthFields::Http { head }
-}
-
-fn http2(head: i64) -> LengthFields {
-    LengthFields::Http2 { head }
 }
 
 /// Best first.

@@ -1,7 +1,5 @@
 //! As few sizes as explain the rows: a size stays if the rows are much less likely without it.
 
-use std::collections::BTreeMap;
-
 use super::expectation::{
     Expected, Parameters, Step, all_replying, expect, normalised, repeat, share_at, silent_start,
 };
@@ -116,11 +114,8 @@ fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<P
             .filter(|(size, _)| *size != atom.size)
             .collect();
         left.lost = (1.0 - own.iter().map(|(_, probability)| probability).sum::<f64>()).clamp(0.0, 1.0);
-        let mut all: BTreeMap<i64, f64> = own.into_iter().collect();
-        for (size, _) in &replying {
-            *all.entry(*size).or_insert(0.0) += lost(left.lost, *size);
-        }
-        *sizes = normalised(all.into_iter().filter(|(_, probability)| *probability > 0.0));
+        let replying = replying.iter().map(|(size, _)| (*size, lost(left.lost, *size)));
+        *sizes = normalised(own.into_iter().chain(replying).filter(|(_, probability)| *probability > 0.0));
     } else {
         *sizes = normalised(sizes.iter().copied().filter(|(size, _)| *size != atom.size));
         // A reply may always be foreign, so that no class must have an action.

@@ -4,6 +4,7 @@ use sizeleak_model::statistics::two_sided;
 use sizeleak_model::{Kind, Kinds, LabelledCommand, SeenCommand};
 
 use crate::additivity::p_value;
+use crate::evidence::at_place;
 
 /// A label is doubted if the size of its command is a hundred times more likely for another kind: even if one label in
 /// a hundred is wrong, it is then more probably wrong than right.
@@ -46,18 +47,14 @@ pub fn doubted_labels(kinds: &Kinds, names: &[String], commands: &[LabelledComma
 /// The probability that sizes would depend on the kind as much if the labels were assigned at random (a permutation
 /// test); `None` if sizes hardly vary, or too few are labelled.
 pub fn size_dependence(kinds: &Kinds) -> Option<f64> {
-    let (mut sizes, mut groups) = (Vec::new(), Vec::new());
+    let mut tested: Vec<(i64, usize)> = Vec::new();
     for (kind, at) in kinds.list.iter().zip(0..) {
         for seen in &kind.seen {
-            for _ in 0..seen.times.min(MAX_TESTED as u64) {
-                sizes.push(seen.size);
-                groups.push(vec![at]);
-            }
+            tested.extend(std::iter::repeat_n((seen.size, at), seen.times.min(MAX_TESTED as u64) as usize));
         }
     }
-    let step = sizes.len() / MAX_TESTED + 1;
-    let sizes: Vec<i64> = sizes.into_iter().step_by(step).collect();
-    let groups: Vec<Vec<u32>> = groups.into_iter().step_by(step).collect();
+    let step = tested.len() / MAX_TESTED + 1;
+    let (sizes, groups): (Vec<i64>, Vec<usize>) = tested.into_iter().step_by(step).unzip();
     let range = sizes.iter().max()?.saturating_sub(*sizes.iter().min()?);
     let is_tested = kinds.list.len() > 1 && sizes.len() >= MIN_TESTED && range >= MIN_RANGE;
     is_tested.then(|| p_value(&sizes, &groups))
@@ -71,13 +68,6 @@ fn typical_density(kind: &Kind, size: i64) -> f64 {
 }
 
 fn weighted_median(kind: &Kind, value: impl Fn(&SeenCommand) -> i64) -> i64 {
-    let mut values: Vec<(i64, u64)> = kind.seen.iter().map(|seen| (value(seen), seen.times)).collect();
-    values.sort_unstable();
-    let mut left = kind.commands() / 2;
-    let is_median = |(_, times): &&(i64, u64)| {
-        let is_reached = left < *times;
-        left = left.saturating_sub(*times);
-        is_reached
-    };
-    values.iter().find(is_median).map_or(0, |(value, _)| *value)
+    let values = kind.seen.iter().map(|seen| (value(seen), seen.times)).collect();
+    at_place(values, kind.commands() / 2).unwrap_or(0)
 }

@@ -23,27 +23,18 @@ struct Combination {
 /// The shares that let actions occur as often as `frequencies` says, which sum to 1, in commands whose numbers of
 /// actions are given by how many commands have 1, 2, 3… actions.
 pub(super) fn shares(frequencies: &[f64], concentration: f64, limits: &Limits, commands_of: &[f64]) -> Vec<f64> {
-    let of_classes = |shares: &[f64]| {
-        let mut sums = vec![0.0; limits.classes()];
-        for (action, share) in shares.iter().enumerate() {
-            if let Some(sum) = sums.get_mut(limits.class_of(action)) {
-                *sum += share;
-            }
-        }
-        sums
-    };
-    let wanted = of_classes(frequencies);
+    let mut wanted = vec![0.0; limits.classes()];
+    for (action, share) in frequencies.iter().enumerate() {
+        wanted.get_mut(limits.class_of(action)).into_iter().for_each(|sum| *sum += share);
+    }
     let Some(combinations) = combinations(limits, commands_of.len()).filter(|_| wanted.len() > 1) else {
         return frequencies.to_vec();
     };
     let mut weights = wanted.clone();
     for _ in 0..ROUNDS {
         let expected = expected_shares(&combinations, &weights, concentration, commands_of);
-        let scales: Vec<f64> = wanted
-            .iter()
-            .zip(&expected)
-            .map(|(wanted, expected)| if *expected > 0.0 { wanted / expected } else { 1.0 })
-            .collect();
+        let scale = |(wanted, expected): (&f64, &f64)| if *expected > 0.0 { wanted / expected } else { 1.0 };
+        let scales: Vec<f64> = wanted.iter().zip(&expected).map(scale).collect();
         let next: Vec<f64> = weights.iter().zip(&scales).map(|(weight, scale)| weight * scale).collect();
         let sum: f64 = next.iter().sum();
         weights = next.into_iter().map(|weight| weight / sum).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::evidence::STRONG;
+use crate::evidence::{STRONG, most_frequent};
 
 /// A size may be that of several replies in one record if no action sends it in more than three of ten cases, and if
 /// each part was seen four times as often as the whole: two in a record are rarer than each of them alone.
@@ -36,12 +36,47 @@ impl OddSizes {
             let rare = times.iter().filter(|(size, _)| greatest_mean(**size) < mean);
             rare.map(|(size, seen)| (*size, *seen)).collect()
         };
-        Self { odd: rarer_than(MAX_OF_MERGED), rare: rarer_than(MAX_OF_RARE), known: frequent(times) }
+        let seen = times.iter().filter(|(size, _)| **size > 0).map(|(size, seen)| (*size, *seen));
+        let mut known: Vec<(i64, u64)> = seen.collect();
+        most_frequent(&mut known, MAX_PARTS);
+        Self { odd: rarer_than(MAX_OF_MERGED), rare: rarer_than(MAX_OF_RARE), known }
     }
 
-    /// How many bytes two replies in one record seem to share.
+    /// How many bytes two replies in one record share, so that as many odd sizes as possible are those of two replies; the
+    /// fewest among equals.
     pub(super) fn shared_bytes(&self) -> i64 {
-        shared_bytes(&self.rare, &self.known)
+        let Self { rare: odd, known, .. } = self;
+        let least = odd.values().min().copied().unwrap_or(0) * PARTS_MORE_FREQUENT;
+        let parts = || known.iter().filter(|(size, seen)| !odd.contains_key(size) && *seen >= least);
+        // Two replies are longer than any single one, or nothing would tell them from a rare one.
+        let longest = parts().map(|(size, _)| *size).max().unwrap_or(0);
+        let odd: BTreeMap<i64, u64> =
+            odd.iter().filter(|(size, _)| **size > longest).map(|(size, seen)| (*size, *seen)).collect();
+        let explains = |shared: i64| -> f64 {
+            let longer = || parts().filter(|(size, _)| *size > shared);
+            let all = longer().map(|(_, seen)| *seen as f64).sum::<f64>().max(1.0);
+            let mut pairs: BTreeMap<i64, f64> = BTreeMap::new();
+            for (first, seen) in longer() {
+                for (second, also) in longer() {
+                    *pairs.entry(first + second - shared).or_default() += *seen as f64 * *also as f64 / all / all;
+                }
+            }
+            let probability = |size: &i64| NO_PAIR + pairs.get(size).copied().unwrap_or(0.0);
+            odd.iter().map(|(size, seen)| probability(size).ln() * *seen as f64).sum()
+        };
+        let sums = || parts().flat_map(|(first, _)| parts().map(move |(second, _)| first + second));
+        let tried: BTreeSet<i64> = sums().flat_map(|sum| odd.keys().map(move |size| sum - size)).collect();
+        let tried: Vec<i64> = tried.into_iter().filter(|shared| (0..longest).contains(shared)).collect();
+        // The more are tried, the better the best one is by chance.
+        let least_gain = STRONG + (tried.len().max(1) as f64).ln();
+        let (none, mut best) = (explains(0), (explains(0), 0));
+        for shared in tried {
+            let likelihood = explains(shared);
+            if likelihood > best.0.max(none + least_gain) {
+                best = (likelihood, shared);
+            }
+        }
+        best.1
     }
 
     /// The sizes of records that hold several replies, which share `shared` bytes, with the sizes of those replies.
@@ -53,61 +88,12 @@ impl OddSizes {
     }
 }
 
-/// The most frequent sizes, which may be parts of others, in ascending order with how often they were seen.
-fn frequent(times: &BTreeMap<i64, u64>) -> Vec<(i64, u64)> {
-    let mut frequent: Vec<(i64, u64)> = times.iter().map(|(size, seen)| (*size, *seen)).collect();
-    frequent.retain(|(size, _)| *size > 0);
-    frequent.sort_by_key(|(size, seen)| (std::cmp::Reverse(*seen), *size));
-    frequent.truncate(MAX_PARTS);
-    frequent.sort_unstable();
-    frequent
-}
-
-/// How many bytes two replies in one record share, so that as many odd sizes as possible are those of two replies; the
-/// fewest among equals.
-fn shared_bytes(odd: &BTreeMap<i64, u64>, known: &[(i64, u64)]) -> i64 {
-    let least = odd.values().min().copied().unwrap_or(0) * PARTS_MORE_FREQUENT;
-    let parts = || known.iter().filter(|(size, seen)| !odd.contains_key(size) && *seen >= least);
-    // Two replies are longer than any single one, or nothing would tell them from a rare one.
-    let longest = parts().map(|(size, _)| *size).max().unwrap_or(0);
-    let odd: BTreeMap<i64, u64> =
-        odd.iter().filter(|(size, _)| **size > longest).map(|(size, seen)| (*size, *seen)).collect();
-    let explains = |shared: i64| -> f64 {
-        let longer = || parts().filter(|(size, _)| *size > shared);
-        let all = longer().map(|(_, seen)| *seen as f64).sum::<f64>().max(1.0);
-        let mut pairs: BTreeMap<i64, f64> = BTreeMap::new();
-        for (first, seen) in longer() {
-            for (second, also) in longer() {
-                *pairs.entry(first + second - shared).or_default() += *seen as f64 * *also as f64 / all / all;
-            }
-        }
-        let probability = |size: &i64| NO_PAIR + pairs.get(size).copied().unwrap_or(0.0);
-        odd.iter().map(|(size, seen)| probability(size).ln() * *seen as f64).sum()
-    };
-    let sums = || parts().flat_map(|(first, _)| parts().map(move |(second, _)| first + second));
-    let tried: BTreeSet<i64> = sums().flat_map(|sum| odd.keys().map(move |size| sum - size)).collect();
-    let tried: Vec<i64> = tried.into_iter().filter(|shared| (0..longest).contains(shared)).collect();
-    // The more are tried, the better the best one is by chance.
-    let least_gain = STRONG + (tried.len().max(1) as f64).ln();
-    let (none, mut best) = (explains(0), (explains(0), 0));
-    for shared in tried {
-        let likelihood = explains(shared);
-        if likelihood > best.0.max(none + least_gain) {
-            best = (likelihood, shared);
-        }
-    }
-    best.1
-}
-
 /// The two or three sizes that add up to this one, less the bytes they share, of those seen at least `least_times`
 /// times. Of several, those that are most frequent together.
 fn parts_of(size: i64, least_times: u64, known: &[(i64, u64)], shared: i64) -> Option<Vec<i64>> {
     let known: Vec<(i64, f64)> =
         known.iter().filter(|(_, seen)| *seen >= least_times).map(|(part, seen)| (*part, *seen as f64)).collect();
-    let times_seen = |wanted: i64| {
-        let at = known.binary_search_by_key(&wanted, |(part, _)| *part).ok()?;
-        Some(known[at].1)
-    };
+    let times_seen = |wanted: i64| known.iter().find(|(part, _)| *part == wanted).map(|(_, seen)| *seen);
     let mut best: Option<(f64, Vec<i64>)> = None;
     let mut consider = |weight: f64, parts: Vec<i64>| {
         if best.as_ref().is_none_or(|(greatest, _)| weight > *greatest) {

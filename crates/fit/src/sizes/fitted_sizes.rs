@@ -7,7 +7,6 @@ use thiserror::Error;
 /// The largest number of actions that one fit accepts.
 pub const MAX_FITTED_ACTIONS: usize = 256;
 
-/// Why sizes cannot be learned.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum FitError {
     #[error("there is no labelled command to learn from")]

@@ -5,14 +5,12 @@
 //! their actions ([`sizeleak_model::step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
 //! of a wrong label is bounded.
 
-use std::borrow::Cow;
-
 use sizeleak_model::step_function::STEP_NATS;
 use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE};
 
 use super::fitted_sizes::{FitError, FittedSizes, median};
 use super::remainders::{EqualCommands, Remainder, Remainders};
-use super::size_sampling::{SampledSizes, thinned};
+use super::size_sampling::{MAX_SAMPLED, SampledSizes};
 use super::size_search::SizeSearch;
 use crate::experiment_design::undetermined_actions;
 use crate::least_absolute_deviations::least_absolute_deviations;
@@ -31,28 +29,20 @@ const MESSAGE_FORM_SHARE: f64 = 0.1;
 pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
     FitError::unless_identified(names, commands, &undetermined_actions(names.len(), commands))?;
     let start = least_absolute_deviations(names.len(), commands);
-    let searched = searched(commands);
+    let searched = thinned(commands, MAX_SEARCHED);
     let start: Vec<i64> = start.iter().skip(1).map(|size| rounded(*size)).collect();
     let step_bytes = Remainders::new(&start, &searched).step_bytes();
     let searched = EqualCommands::new(&searched);
     let mut search = SizeSearch::new(start, |sizes, limit| searched.cost(sizes, step_bytes, limit));
     search.descend();
     let is_exact = commands.iter().all(|command| command.sizes[0] == command.sizes[1]);
-    let (actions, sampled);
-    if is_exact {
-        let used = thinned(commands);
-        actions = search.sizes;
-        let scale = scale(&actions, commands);
-        let step_bytes = step_bytes.max((STEP_NATS * scale) as i64);
-        let used = EqualCommands::new(&used);
-        let cost = |sizes: &[i64], limit: f64| Some(used.cost(sizes, step_bytes, limit * scale)? / scale);
-        sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), cost));
-    } else {
-        let all = EqualCommands::new(commands);
-        let cost = |sizes: &[i64], limit: f64| all.cost(sizes, step_bytes, limit);
-        sampled = SampledSizes::sample(SizeSearch::new(search.sizes, cost));
-        actions = sampled.means();
-    }
+    let (scale, most) = if is_exact { (scale(&search.sizes, commands), MAX_SAMPLED) } else { (1.0, usize::MAX) };
+    let used = thinned(commands, most);
+    let used = EqualCommands::new(&used);
+    let scaled_step = if is_exact { step_bytes.max((STEP_NATS * scale) as i64) } else { step_bytes };
+    let cost = |sizes: &[i64], limit: f64| Some(used.cost(sizes, scaled_step, limit * scale)? / scale);
+    let sampled = SampledSizes::sample(SizeSearch::new(search.sizes.clone(), cost));
+    let actions = if is_exact { search.sizes } else { sampled.means() };
     let (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
     let fitted = Remainders::new(&actions, commands).fitted();
     let outliers = outliers(&fitted);
@@ -68,12 +58,9 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     Ok(FittedSizes { overhead, actions, intervals, certainty, remainders, outliers, ambiguous_shifts })
 }
 
-/// The commands that sizes are searched with: very many are no better than some of them, evenly chosen.
-fn searched(commands: &[LabelledCommand]) -> Cow<'_, [LabelledCommand]> {
-    match commands.len() / MAX_SEARCHED {
-        0 => Cow::Borrowed(commands),
-        more => Cow::Owned(commands.iter().step_by(more + 1).cloned().collect()),
-    }
+/// Evenly spaced ones of very many commands, at most so many: more are hardly better.
+fn thinned(commands: &[LabelledCommand], most: usize) -> Vec<LabelledCommand> {
+    commands.iter().step_by(commands.len() / most + 1).cloned().collect()
 }
 
 /// How broad the deviations of commands from their levels are, in bytes: the scale of the discrete Laplace distribution that

@@ -20,7 +20,7 @@ const CREDIBLE: f64 = 0.95;
 
 /// The most commands that are used, evenly spaced, a bound of the time. With more commands, intervals are a little
 /// wide.
-const MAX_COMMANDS: usize = 2000;
+pub(crate) const MAX_SAMPLED: usize = 2000;
 
 /// The number of states sampled: enough for 2.5 % of them at each end of an interval. With n samples, sample i gives
 /// the sizes of commands i, i + n, i + 2n...
@@ -117,11 +117,6 @@ impl SampledSizes {
         let equal = self.states.iter().filter(|state| *state == sizes).count();
         equal as f64 / self.states.len().max(1) as f64
     }
-}
-
-/// Evenly spaced ones of many commands.
-pub(crate) fn thinned(commands: &[LabelledCommand]) -> Vec<LabelledCommand> {
-    commands.iter().step_by(commands.len() / MAX_COMMANDS + 1).cloned().collect()
 }
 
 /// Proposes random changes. One that costs n more is accepted with probability e⁻ⁿ.

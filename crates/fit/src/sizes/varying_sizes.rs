@@ -65,23 +65,18 @@ impl Search<'_> {
                 }
             }
         }
-        let epsilons: Vec<(i64, i64)> = epsilons
-            .into_iter()
-            .filter_map(|(at, epsilon)| {
-                let size = self.sizes[at];
-                Some((size, levels.at(size) + epsilon?))
-            })
-            .collect();
+        let with_level =
+            |(at, epsilon): (usize, Option<i64>)| Some((self.sizes[at], levels.at(self.sizes[at]) + epsilon?));
+        let epsilons: Vec<(i64, i64)> = epsilons.into_iter().filter_map(with_level).collect();
         let mut sorted: Vec<i64> = epsilons.iter().map(|(_, epsilon)| *epsilon).collect();
         let middle = median(&mut sorted);
         let tuples = epsilons.into_iter().map(|(size, epsilon)| EpsilonTuple::new(size, epsilon - middle));
         let neighbours = Neighbours::new(tuples)?;
-        let actions = single.actions.iter().zip(&parameters.sizes);
-        let actions =
-            actions.map(|(action, sizes)| Action::of_sizes(action.name.clone(), &cells(sizes).collect::<Vec<_>>()));
+        let action =
+            |(single, sizes): (&Action, &Pmf)| Action::of_sizes(single.name.clone(), &cells(sizes).collect::<Vec<_>>());
         Some(Fit {
             overhead: self.overhead + middle,
-            actions: actions.collect::<Option<_>>()?,
+            actions: single.actions.iter().zip(&parameters.sizes).map(action).collect::<Option<_>>()?,
             intervals,
             certainty,
             smoothing: Smoothing::choose(&neighbours),
@@ -94,9 +89,8 @@ impl Search<'_> {
     /// The same with a share for sizes of actions that were not seen.
     fn with_unseen(&self, parameters: &Parameters) -> Parameters {
         let times = |action: usize| self.commands.iter().map(|command| f64::from(command.counts[action])).sum();
-        let sizes = parameters.sizes.iter().enumerate();
-        let sizes = sizes.map(|(action, sizes)| Pmf::from_values(with_unseen(sizes, times(action)))).collect();
-        Parameters { sizes, ..parameters.clone() }
+        let sizes = parameters.sizes.iter().zip(0..).map(|(sizes, action)| with_unseen(sizes, times(action)));
+        Parameters { sizes: sizes.collect(), ..parameters.clone() }
     }
 
     /// The ε of some commands, by their indices; `None` of those that do not fit. What a command says of its ε is a
@@ -149,34 +143,33 @@ fn certainty(best: &Parameters, samples: &[Resample]) -> (Vec<[i64; 2]>, f64) {
 
 /// The mean distributions of samples; single sizes stay as they are.
 fn mean(best: &Parameters, samples: &[Resample]) -> Parameters {
-    let share = 1.0 / (samples.len() + 1) as f64;
+    let all = || samples.iter().map(|sample| &sample.parameters).chain([best]);
     let mut mean = best.clone();
     for (action, sizes) in mean.sizes.iter_mut().enumerate().filter(|(_, sizes)| !sizes.is_certain()) {
-        let of_samples = samples.iter().map(|sample| &sample.parameters.sizes[action]);
-        *sizes = averaged(of_samples.chain([&best.sizes[action]]), share);
+        *sizes = averaged(all().map(|parameters| &parameters.sizes[action]));
     }
-    mean.epsilon = averaged(samples.iter().map(|sample| &sample.parameters.epsilon).chain([&best.epsilon]), share);
+    mean.epsilon = averaged(all().map(|parameters| &parameters.epsilon));
     mean
 }
 
-fn averaged<'a>(distributions: impl Iterator<Item = &'a Pmf> + Clone, share: f64) -> Pmf {
-    Pmf::from_values(distributions.flat_map(|one| cells(one).map(|(bytes, probability)| (bytes, share * probability))))
+fn averaged<'a>(distributions: impl Iterator<Item = &'a Pmf> + Clone) -> Pmf {
+    let share = 1.0 / distributions.clone().count() as f64;
+    Pmf::from_values(distributions.flat_map(|one| cells(one).map(move |(bytes, own)| (bytes, share * own))))
 }
 
 /// Sizes with their shares among `times` occurrences, and a share for those that were not seen but lie between others
 /// or next to them: 1 / (n + 2), by the rule of succession.
-fn with_unseen(sizes: &Pmf, times: f64) -> Vec<(i64, f64)> {
+fn with_unseen(sizes: &Pmf, times: f64) -> Pmf {
     if sizes.is_certain() {
-        return cells(sizes).collect();
+        return sizes.clone();
     }
     let ends = [sizes.least() - 1, sizes.end()];
     let between = cells(sizes).filter(|(_, probability)| *probability <= 0.0).map(|(size, _)| size);
     let unseen: BTreeSet<i64> = ends.into_iter().chain(between).filter(|size| *size > 0).collect();
     let share = 1.0 / (times + 2.0);
-    let seen = sizes.iter();
-    let seen = seen.map(|(size, probability)| (size, probability * (1.0 - share)));
+    let seen = sizes.iter().map(|(size, probability)| (size, probability * (1.0 - share)));
     let each = share / unseen.len().max(1) as f64;
-    seen.chain(unseen.iter().map(|size| (*size, each))).collect()
+    Pmf::from_values(seen.chain(unseen.iter().map(|size| (*size, each))))
 }
 
 #[cfg(test)]

@@ -128,11 +128,10 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
         // For each target, how many commands have it, over its probability.
         let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
         for target in group.commands.iter().filter_map(|at| targets.get(*at)) {
-            let outlier = parameters.outliers * OUTLIER_DENSITY;
-            let total = (1.0 - parameters.outliers) * of_command.at(*target) + outlier;
+            let total = parameters.likelihood(&of_command, *target);
             expected.commands += 1.0;
             expected.log_likelihood += total.ln();
-            expected.outliers += outlier / total;
+            expected.outliers += parameters.outliers * OUTLIER_DENSITY / total;
             *weights.entry(*target).or_default() += (1.0 - parameters.outliers) / total;
         }
         for (count, (epsilon, probability)) in expected.epsilon.iter_mut().zip(cells(&parameters.epsilon)) {
@@ -140,10 +139,8 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
             *count += probability * weighed.sum::<f64>();
         }
         for (action, times, others) in sums.without_one(&group.counts) {
-            let (Some(sizes), Some(counts)) = (parameters.sizes.get(action), expected.sizes.get_mut(action)) else {
-                continue;
-            };
-            for (count, (size, probability)) in counts.iter_mut().zip(cells(sizes)) {
+            for (count, (size, probability)) in expected.sizes[action].iter_mut().zip(cells(&parameters.sizes[action]))
+            {
                 let weighed = weights.iter().map(|(target, weight)| weight * others.at(target - size));
                 *count += f64::from(times) * probability * weighed.sum::<f64>();
             }
@@ -155,11 +152,8 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
 impl Expected {
     /// The parameters that these expectations make most likely.
     fn maximise(&self, before: &Parameters) -> Parameters {
-        let sizes = before
-            .sizes
-            .iter()
-            .zip(&self.sizes)
-            .map(|(sizes, counts)| if sizes.is_certain() { sizes.clone() } else { renewed(sizes, counts, 0.0) });
+        let sizes = before.sizes.iter().zip(&self.sizes);
+        let sizes = sizes.map(|(one, counts)| if one.is_certain() { one.clone() } else { renewed(one, counts, 0.0) });
         // As if one more command had any ε: none is impossible for want of commands.
         let prior = 1.0 / before.epsilon.len() as f64;
         let [least, most] = OUTLIER_SHARES;

@@ -125,9 +125,8 @@ impl<'a> Search<'a> {
 
     /// Whether commands deviate much, or become more likely if some action has another size now and then.
     fn is_promising(&self) -> bool {
-        let deviations: Vec<i64> = self.used.iter().filter_map(|at| self.deviations.get(*at)).copied().collect();
-        let mean = deviations.iter().map(|deviation| deviation.unsigned_abs() as f64).sum::<f64>();
-        if mean > GREAT_DEVIATION * deviations.len() as f64 {
+        let deviations = self.used.iter().map(|at| self.deviations[*at].unsigned_abs() as f64);
+        if deviations.sum::<f64>() > GREAT_DEVIATION * self.used.len() as f64 {
             return true;
         }
         let needed = self.price(1);
@@ -144,20 +143,18 @@ impl<'a> Search<'a> {
         let (with, without): (Vec<usize>, Vec<usize>) =
             self.used.iter().copied().partition(|at| count(self.commands, *at, action) > 0);
         let mut epsilon = start_epsilon();
-        for deviation in without.iter().filter_map(|at| self.deviations.get(*at)) {
-            if let Some(weight) = epsilon.get_mut(*deviation) {
-                *weight += 1.0;
-            }
+        for at in without {
+            epsilon.get_mut(self.deviations[at]).into_iter().for_each(|weight| *weight += 1.0);
         }
         let all = epsilon.total();
         let likelihood = |deviation: i64| 0.98 * epsilon.at(deviation) / all + 0.02 * OUTLIER_DENSITY;
         let of_command = |at: &usize| {
-            let (deviation, count) = (*self.deviations.get(*at)?, f64::from(count(self.commands, *at, action)));
+            let (deviation, count) = (self.deviations[*at], f64::from(count(self.commands, *at, action)));
             let ratio = likelihood(deviation - longer) / likelihood(deviation);
             let none = (1.0 - share).powf(count);
-            Some((none + count * share * none / (1.0 - share) * ratio).ln())
+            (none + count * share * none / (1.0 - share) * ratio).ln()
         };
-        with.iter().filter_map(of_command).sum()
+        with.iter().map(of_command).sum()
     }
 
     /// By how much this number of further sizes must raise the log-likelihood.
@@ -269,8 +266,7 @@ impl<'a> Search<'a> {
 
     /// The groups of the commands with the fewest actions.
     fn of_fewest_actions(&self) -> Vec<Group> {
-        let mut by_total: Vec<(u64, usize)> =
-            self.used.iter().filter_map(|at| Some((self.commands.get(*at)?.total(), *at))).collect();
+        let mut by_total: Vec<(u64, usize)> = self.used.iter().map(|at| (self.commands[*at].total(), *at)).collect();
         by_total.sort_unstable();
         groups(self.commands, by_total.into_iter().take(MAX_AT_START).map(|(_, at)| at))
     }
@@ -278,13 +274,8 @@ impl<'a> Search<'a> {
     /// Any size that small commands allow, for every action.
     fn start(&self) -> Option<Parameters> {
         let sizes = self.single_sizes.iter().enumerate().map(|(action, size)| {
-            let occurs = |at: &&usize| count(self.commands, **at, action) > 0;
-            let mut with: Vec<(u64, i64)> = self
-                .used
-                .iter()
-                .filter(occurs)
-                .filter_map(|at| Some((self.commands.get(*at)?.total(), *self.remainders.get(*at)?)))
-                .collect();
+            let with = self.used.iter().filter(|at| count(self.commands, **at, action) > 0);
+            let mut with: Vec<(u64, i64)> = with.map(|at| (self.commands[*at].total(), self.remainders[*at])).collect();
             with.sort_unstable();
             let (most_actions, _) = *with.get(with.len().div_ceil(3).max(20).min(with.len()).checked_sub(1)?)?;
             let few = || with.iter().filter(|(total, _)| *total <= most_actions).map(|(_, remainder)| *remainder);
@@ -301,12 +292,8 @@ impl<'a> Search<'a> {
     /// Gives each action a single size again unless it needs several; those that need them least first.
     fn make_single(&self, targets: &[i64], parameters: &mut Parameters) {
         let mut likelihood = log_likelihood(&self.groups, targets, parameters);
-        let mut ranked: Vec<(f64, usize)> = (0..parameters.sizes.len())
-            .filter_map(|action| {
-                let (single, _) = self.with_single(targets, parameters, action)?;
-                Some((likelihood - single, action))
-            })
-            .collect();
+        let needs = |action: usize| Some((likelihood - self.with_single(targets, parameters, action)?.0, action));
+        let mut ranked: Vec<(f64, usize)> = (0..parameters.sizes.len()).filter_map(needs).collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, action) in ranked {
             let Some((_, mut single)) = self.with_single(targets, parameters, action) else { continue };
@@ -338,7 +325,8 @@ fn move_single(groups: &[Group], targets: &[i64], parameters: &mut Parameters) {
     let mut likelihood = log_likelihood(groups, targets, parameters);
     for action in 0..parameters.sizes.len() {
         for by in [-1, 1] {
-            let moved = moved(parameters, action, by);
+            let mut moved = parameters.clone();
+            moved.sizes[action] = parameters.sizes[action].clone().moved(by);
             let other = log_likelihood(groups, targets, &moved);
             if parameters.sizes[action].is_certain() && other > likelihood {
                 (*parameters, likelihood) = (moved, other);
@@ -381,15 +369,8 @@ fn start_epsilon() -> Pmf {
     Pmf::from_values(EPSILONS.map(|epsilon| (epsilon, weight(epsilon) / all)))
 }
 
-/// The parameters with an action's sizes moved by some bytes.
-fn moved(parameters: &Parameters, action: usize, by: i64) -> Parameters {
-    let mut moved = parameters.clone();
-    moved.sizes[action] = std::mem::take(&mut moved.sizes[action]).moved(by);
-    moved
-}
-
 fn count(commands: &[LabelledCommand], at: usize, action: usize) -> u32 {
-    commands.get(at).and_then(|command| command.counts.get(action)).copied().unwrap_or(0)
+    commands[at].counts.get(action).copied().unwrap_or(0)
 }
 
 /// Whether a command says something about the sizes of its actions.
@@ -400,10 +381,10 @@ pub(super) fn is_usable(command: &LabelledCommand) -> bool {
 /// The commands that distributions are learned from, in ascending order: those with the fewest actions for each
 /// action, and others evenly.
 fn used(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
-    let usable = || commands.iter().enumerate().filter(|(_, command)| is_usable(command));
-    let mut by_total: Vec<(u64, usize)> = usable().map(|(at, command)| (command.total(), at)).collect();
+    let usable = commands.iter().enumerate().filter(|(_, command)| is_usable(command));
+    let mut by_total: Vec<(u64, usize)> = usable.map(|(at, command)| (command.total(), at)).collect();
     if by_total.len() <= MAX_COMMANDS {
-        return usable().map(|(at, _)| at).collect();
+        return by_total.into_iter().map(|(_, at)| at).collect();
     }
     let others = by_total.iter().map(|(_, at)| *at).step_by(by_total.len() / (MAX_COMMANDS / 2) + 1);
     let mut chosen: BTreeSet<usize> = others.collect();
