@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use sizeleak_model::{Action, Inventory, InventoryError, Model};
-use sizeleak_text::TimeRange;
+use sizeleak_text::{TimeRange, listed};
 use thiserror::Error;
 
 use crate::capture_names::{LabelledCapture, NameRule};
@@ -37,6 +37,10 @@ pub struct LabelFileError {
 }
 
 impl LabelFileError {
+    fn new(file: &Path, fault: impl Into<String>) -> Self {
+        Self { file: file.display().to_string(), fault: fault.into() }
+    }
+
     /// What is wrong, without the name of the file.
     pub fn fault(&self) -> &str {
         &self.fault
@@ -79,9 +83,9 @@ impl LabelFile {
     /// # Errors
     /// [`LabelFileError`], with the file and the line.
     pub fn read(path: &Path, times: &LabelTimes) -> Result<Self, LabelFileError> {
-        let fault = |fault: String| LabelFileError { file: path.display().to_string(), fault };
-        let file = File::open(path).map_err(|error| fault(error.to_string()))?;
-        let labels = Labels::read_in(file, &times.form).map_err(|error| fault(error.to_string()))?;
+        let file = File::open(path).map_err(|error| LabelFileError::new(path, error.to_string()))?;
+        let labels = Labels::read_in(file, &times.form);
+        let labels = labels.map_err(|error| LabelFileError::new(path, error.to_string()))?;
         Self::of(path.to_owned(), labels, times.offset)
     }
 
@@ -99,29 +103,25 @@ impl LabelFile {
             )
         }));
         for ((capture, action), line) in captures.iter().zip(named.actions).zip(1..) {
-            let fault =
-                |fault: &str| LabelFileError { file: capture.path.display().to_string(), fault: fault.to_owned() };
             let (action, times) = action.ok_or_else(|| {
-                fault(
-                    "neither its name nor that of its folder is an action: name it, or say where it is with \
-                     `--labels-from-names=REGEX`",
-                )
+                let fault = "neither its name nor that of its folder is an action: name it, or say where it is with \
+                             `--labels-from-names=REGEX`";
+                LabelFileError::new(&capture.path, fault)
             })?;
             let at = labels.actions.iter().position(|known| *known == action).unwrap_or_else(|| {
                 labels.actions.push(action);
                 labels.actions.len() - 1
             });
-            let mut counts = vec![0; at + 1];
-            counts.iter_mut().skip(at).for_each(|count| *count = times);
+            let mut counts = vec![0; at];
+            counts.push(times);
             let time_ns = capture.span.map_or(0, |[first, _]| first);
             labels.rows.push(Label { time_ns, counts, line });
         }
         let actions = labels.actions.len();
         if labels.rows.len().saturating_mul(actions) > MAX_NAMED_COUNTS {
             let fault =
-                "too many different actions: name them alike, or say where they are with `--labels-from-names=REGEX`"
-                    .to_owned();
-            return Err(LabelFileError { file: NAMES.to_owned(), fault });
+                "too many different actions: name them alike, or say where they are with `--labels-from-names=REGEX`";
+            return Err(LabelFileError::new(Path::new(NAMES), fault));
         }
         labels.rows.iter_mut().for_each(|row| row.counts.resize(actions, 0));
         Ok(Self { captures: captures.to_vec(), ..Self::of(PathBuf::from(NAMES), labels, None)? })
@@ -154,17 +154,12 @@ impl LabelFile {
     /// If no action is known.
     pub fn check_actions(&self, models: &[Model]) -> Result<Option<String>, LabelFileError> {
         let known: BTreeSet<&str> = models.iter().flat_map(Model::action_names).collect();
-        let unknown: Vec<String> = self
-            .labels
-            .actions
-            .iter()
-            .filter(|name| !known.contains(name.as_str()))
-            .map(|name| format!("`{name}`"))
-            .collect();
-        let names = unknown.join(", ");
-        if unknown.len() < self.labels.actions.len() {
+        let unknown = self.labels.actions.iter().filter(|name| !known.contains(name.as_str()));
+        let all_unknown = unknown.clone().count() == self.labels.actions.len();
+        let names = listed(unknown.map(|name| format!("`{name}`")), usize::MAX);
+        if !all_unknown {
             let file = self.path.display();
-            return Ok((!unknown.is_empty()).then(|| {
+            return Ok((!names.is_empty()).then(|| {
                 format!("{file}: the model does not know {names}: commands with them count as not found out")
             }));
         }
@@ -184,14 +179,14 @@ impl LabelFile {
             let limits = inventory.limits(&[action(name)]);
             !matches!(limits, Err(InventoryError::UnknownAction(_)))
         };
-        let (known, unknown): (Vec<usize>, Vec<usize>) =
-            (0..self.labels.actions.len()).partition(|at| self.labels.actions.get(*at).is_some_and(has_device));
-        let actions: Vec<String> = known.iter().filter_map(|at| self.labels.actions.get(*at)).cloned().collect();
-        let names: Vec<String> =
-            unknown.iter().filter_map(|at| self.labels.actions.get(*at)).map(|name| format!("`{name}`")).collect();
+        let all = &self.labels.actions;
+        let (known, unknown): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|at| has_device(&all[*at]));
+        let actions: Vec<String> = known.iter().map(|at| all[*at].clone()).collect();
+        let names = unknown.iter().map(|at| format!("`{}`", all[*at])).collect::<Vec<_>>().join(" or ");
+        let no_device = format!("no device of the inventory has the action {names}");
         if actions.is_empty() {
-            let fault = format!("no device of the inventory has the action {}", names.join(" or "));
-            return Err(self.fault(format!("{fault}: name the labels' actions in the inventory as in the labels")));
+            let remedy = "name the labels' actions in the inventory as in the labels";
+            return Err(self.fault(format!("{no_device}: {remedy}")));
         }
         let limits = inventory.limits(&actions.iter().map(action).collect::<Vec<_>>());
         let limits = limits.map_err(|error| self.fault(error.to_string()))?;
@@ -211,20 +206,12 @@ impl LabelFile {
         }
         let (file, rows) = (self.path.display(), self.labels.rows.len());
         let mut left_out = Vec::new();
-        if !without_device.is_empty() {
-            let (count, lines) = (without_device.len(), self.lines(&without_device));
-            left_out.push(format!(
-                "{file}: {count} of {rows} labels are left out, because no device of the inventory has the action {}: \
-                 {lines}",
-                names.join(" or ")
-            ));
-        }
-        if !beyond.is_empty() {
-            let (count, lines) = (beyond.len(), self.lines(&beyond));
-            left_out.push(format!(
-                "{file}: {count} of {rows} labels are left out, because the inventory has too few devices for their \
-                 actions: {lines}"
-            ));
+        let too_few = "the inventory has too few devices for their actions".to_owned();
+        for (rows_left, why) in
+            [(without_device, no_device), (beyond, too_few)].iter().filter(|(rows, _)| !rows.is_empty())
+        {
+            let (count, lines) = (rows_left.len(), self.lines(rows_left));
+            left_out.push(format!("{file}: {count} of {rows} labels are left out, because {why}: {lines}"));
         }
         if kept.is_empty() {
             let all = left_out.join("; ");
@@ -243,7 +230,7 @@ impl LabelFile {
     }
 
     pub fn fault(&self, fault: String) -> LabelFileError {
-        LabelFileError { file: self.path.display().to_string(), fault }
+        LabelFileError::new(&self.path, fault)
     }
 
     /// The content of the file; its times are corrected once it is [aligned](LabelFile::aligned).

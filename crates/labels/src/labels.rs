@@ -133,9 +133,9 @@ impl Labels {
         }
         let TableRows { separator, rows, faults, .. } = table;
         let mut read = ReadRows::new(columns, &rows, faults, form)?;
-        if separator != b',' || read.times.format().is_some() {
+        let format = read.times.format();
+        if separator != b',' || format.is_some() {
             let separator = if separator == b'\t' { "tabs".to_owned() } else { format!("`{}`", separator as char) };
-            let format = read.times.format();
             let dates = format.map_or_else(String::new, |format| format!(", and times read as `{format}`"));
             notes.push(format!("columns are separated by {separator}{dates}"));
         }
@@ -171,14 +171,13 @@ impl Labels {
         }
         // Logs are sorted by entity, too.
         read.rows.sort_by_key(|row| row.time_ns);
-        let mut commands: Vec<Label> = Vec::new();
-        for row in read.rows {
-            match commands.last_mut().filter(|first| row.time_ns.saturating_sub(first.time_ns) <= together_ns) {
-                Some(first) => first.add(&row),
-                None => commands.push(row),
+        read.rows.dedup_by(|row, first| {
+            let is_together = row.time_ns.saturating_sub(first.time_ns) <= together_ns;
+            if is_together {
+                first.add(row);
             }
-        }
-        read.rows = commands;
+            is_together
+        });
         read.labels()
     }
 

@@ -86,10 +86,11 @@ impl LabelFile {
             ));
         }
         remarks.extend(aligned.doubt(matching, command_times, tolerance));
-        if !matching.missed.is_empty() {
-            let (count, lines) = (matching.missed.len(), aligned.lines(&matching.missed));
-            remarks.push(format!("{file}: {count} of {rows} labels have no command within {tolerance}: {lines}"));
-        }
+        let some_labels = |some: &[usize], what: String| {
+            let (count, lines) = (some.len(), aligned.lines(some));
+            (count > 0).then(|| format!("{file}: {count} of {rows} labels {what}: {lines}"))
+        };
+        remarks.extend(some_labels(&matching.missed, format!("have no command within {tolerance}")));
         let count = rows.saturating_sub(aligned.within_time(command_times, tolerance));
         if count > 0 {
             remarks.push(format!(
@@ -97,10 +98,7 @@ impl LabelFile {
                 counted(count, "label lies", "labels lie")
             ));
         }
-        if !matching.ambiguous.is_empty() {
-            let (count, lines) = (matching.ambiguous.len(), aligned.lines(&matching.ambiguous));
-            remarks.push(format!("{file}: {count} of {rows} labels are only near commands of other labels: {lines}"));
-        }
+        remarks.extend(some_labels(&matching.ambiguous, "are only near commands of other labels".to_owned()));
         if !matching.spurious.is_empty() && !self.are_answers {
             let (count, all) = (matching.spurious.len(), command_times.len());
             let times = matching.spurious.iter().filter_map(|at| command_times.get(*at)).map(|time| timestamp(*time));
@@ -144,16 +142,13 @@ impl LabelFile {
     }
 
     fn distance(&self, shift: &ClockShift) -> String {
-        let ends = [
-            self.labels.rows.iter().map(|row| row.time_ns).min(),
-            self.labels.rows.iter().map(|row| row.time_ns).max(),
-        ];
+        let times = || self.labels.rows.iter().map(|row| row.time_ns);
         let at = |time: Option<i64>| {
             let offset_ns = time.map_or(shift.offset_ns, |time| shift.at(time));
             let side = if offset_ns < 0 { "ahead of" } else { "behind" };
             format!("{} {side} the capture", duration(offset_ns))
         };
-        let [first, last] = ends.map(at);
+        let [first, last] = [times().min(), times().max()].map(at);
         if shift.drift == 0.0 { first } else { format!("{first} at first and {last} in the end (their clock drifts)") }
     }
 

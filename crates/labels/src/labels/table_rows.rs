@@ -28,7 +28,7 @@ impl TableRows {
                 format_args!("it has more than {MAX_ROW_BYTES} bytes, which no label needs"),
             ));
         }
-        let mut lines = LineCounter::new(&table);
+        let mut lines = LineCounter { text: table.text, at: 0, line: 1 + table.lines_above };
         let mut reader = csv::ReaderBuilder::new();
         let reader = reader.trim(csv::Trim::All).delimiter(table.separator).comment(Some(COMMENT));
         let mut reader = reader.from_reader(table.text);
@@ -62,11 +62,7 @@ struct LineCounter<'a> {
     line: u64,
 }
 
-impl<'a> LineCounter<'a> {
-    fn new(table: &TableText<'a>) -> Self {
-        Self { text: table.text, at: 0, line: 1 + table.lines_above }
-    }
-
+impl LineCounter<'_> {
     /// The line of a record. Must be called in order of records.
     fn line_of(&mut self, position: Option<&csv::Position>) -> u64 {
         let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX));

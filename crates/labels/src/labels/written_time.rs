@@ -22,27 +22,20 @@ const MINUTE_NS: i64 = 60_000_000_000;
 /// This many times on whole minutes are no accident.
 const MIN_WHOLE_MINUTES: usize = 2;
 
-/// A unit of epoch times: its name, and the power of ten of nanoseconds that it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct EpochUnit {
-    name: &'static str,
-    /// Decimals down to the nanosecond.
-    decimals: usize,
-}
-
-const UNITS: [(u64, EpochUnit); 3] = [
-    (100_000_000_000, EpochUnit { name: "seconds", decimals: 9 }),
-    (100_000_000_000_000, EpochUnit { name: "milliseconds", decimals: 6 }),
-    (100_000_000_000_000_000, EpochUnit { name: "microseconds", decimals: 3 }),
+/// The units of epoch times: up to which number, their names, and their decimals down to the nanosecond.
+const UNITS: [(u64, &str, usize); 4] = [
+    (99_999_999_999, "seconds", 9),
+    (99_999_999_999_999, "milliseconds", 6),
+    (99_999_999_999_999_999, "microseconds", 3),
+    (u64::MAX, "nanoseconds", 0),
 ];
-
-const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
 
 /// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
     zone: Option<&'a LabelZone>,
     format: Option<DateFormat>,
-    unit: Option<EpochUnit>,
+    /// That of the epoch times, by its index among [`UNITS`].
+    unit: Option<usize>,
     /// The time before, to tell apart what a clock shows twice.
     before: Option<i64>,
     times: usize,
@@ -86,7 +79,7 @@ impl<'a> TimeReader<'a> {
         let unit = number.unit();
         let expected = *self.unit.get_or_insert(unit);
         if unit != expected {
-            let (text, unit, expected) = (short(text), unit.name, expected.name);
+            let (text, [unit, expected]) = (short(text), [unit, expected].map(|unit| UNITS[unit].1));
             let fault = format!("`{text}` has the magnitude of {unit}, but the times above it are in {expected}");
             return Err(LabelError::at(line, fault));
         }
@@ -105,10 +98,10 @@ impl<'a> TimeReader<'a> {
         // As mosquitto writes it.
         let plain = text.replace("Z+", "+").replace("Z-", "-");
         let text = plain.as_str();
-        let of_day = TimeOfDay::find(text).ok_or_else(fault)?;
-        self.are_without_seconds &= !of_day.has_seconds;
+        let [has_seconds, has_zone] = seconds_and_zone(text).ok_or_else(fault)?;
+        self.are_without_seconds &= !has_seconds;
         let nanoseconds = |time: Timestamp| i64::try_from(time.as_nanosecond()).map_err(|_| fault());
-        if of_day.has_zone {
+        if has_zone {
             let offset = text.parse::<Timestamp>();
             let named = || text.parse::<Zoned>().map(|zoned| zoned.timestamp());
             return nanoseconds(offset.or_else(|_| named()).map_err(|_| fault())?);
@@ -174,34 +167,29 @@ impl<'a> EpochNumber<'a> {
         })
     }
 
-    fn unit(&self) -> EpochUnit {
-        UNITS.iter().find(|(above, _)| self.whole < *above).map_or(NANOSECONDS, |(_, unit)| *unit)
+    /// The index of its unit.
+    fn unit(&self) -> usize {
+        UNITS.partition_point(|(most, ..)| *most < self.whole)
     }
 
     /// Without floating point, truncated to nanoseconds.
-    fn nanoseconds(&self, unit: EpochUnit) -> Option<i64> {
-        let decimals: String = self.decimals.chars().chain("000000000".chars()).take(unit.decimals).collect();
+    fn nanoseconds(&self, unit: usize) -> Option<i64> {
+        let (.., places) = UNITS[unit];
+        let decimals: String = self.decimals.chars().chain("000000000".chars()).take(places).collect();
         let decimals: i128 = if decimals.is_empty() { 0 } else { decimals.parse().ok()? };
-        let scale = 10_i128.pow(u32::try_from(unit.decimals).ok()?);
+        let scale = 10_i128.pow(u32::try_from(places).ok()?);
         let since = i128::from(self.whole) * scale + decimals;
         i64::try_from(if self.is_negative { -since } else { since }).ok()
     }
 }
 
-struct TimeOfDay {
-    has_seconds: bool,
-    has_zone: bool,
-}
-
-impl TimeOfDay {
-    /// `None` without a time of day of at least hours and minutes.
-    fn find(text: &str) -> Option<Self> {
-        let (_, rest) = text.split_once(['T', 't', ' '])?;
-        let end = rest.find(['Z', 'z', '+', '-', '[']).unwrap_or(rest.len());
-        let (clock, zone) = rest.split_at_checked(end)?;
-        let digits = clock.bytes().take_while(|byte| !matches!(byte, b'.' | b',')).filter(u8::is_ascii_digit).count();
-        (digits >= 4).then_some(Self { has_seconds: digits > 4, has_zone: !zone.is_empty() })
-    }
+/// Whether a time of day has seconds, and a zone behind it; `None` without one of at least hours and minutes.
+fn seconds_and_zone(text: &str) -> Option<[bool; 2]> {
+    let (_, rest) = text.split_once(['T', 't', ' '])?;
+    let end = rest.find(['Z', 'z', '+', '-', '[']).unwrap_or(rest.len());
+    let (clock, zone) = rest.split_at_checked(end)?;
+    let digits = clock.bytes().take_while(|byte| !matches!(byte, b'.' | b',')).filter(u8::is_ascii_digit).count();
+    (digits >= 4).then_some([digits > 4, !zone.is_empty()])
 }
 
 /// A time zone: a name of the IANA database, or a fixed offset from UTC.
