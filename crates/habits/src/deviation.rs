@@ -32,9 +32,9 @@ pub enum What {
     Stranger,
 }
 
-impl What {
-    pub fn name(self) -> &'static str {
-        match self {
+impl fmt::Display for What {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
             Self::Action => "action",
             Self::Command => "command",
             Self::Burst => "burst",
@@ -43,13 +43,7 @@ impl What {
             Self::Overdue => "overdue",
             Self::Silence => "silence",
             Self::Stranger => "stranger",
-        }
-    }
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
+        })
     }
 }
 

@@ -13,10 +13,10 @@
 //! seen of T commands is by both together less probable than by either alone at most by the factor 2 √(T + 1): that is all
 //! that wrong habits can cost, whatever they are.
 
-use sizeleak_frame::{Identification, Notice};
+use sizeleak_frame::Identification;
 
 use crate::home::Home;
-use crate::homes::Homes;
+use crate::homes::{Homes, SeenFlows};
 use crate::profile::Profile;
 use crate::sighting::Actions;
 
@@ -40,13 +40,9 @@ impl HabitPrior {
         Self { homes: Homes::new(profile) }
     }
 
-    pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
-        self.homes.name_gateway(flow, gateway);
-    }
-
-    /// Takes down that a model does not fit, if that is what a notice is about.
-    pub fn note(&mut self, notice: &Notice) {
-        self.homes.note(notice);
+    /// What the stream says of its flows.
+    pub fn flows(&mut self) -> &mut SeenFlows {
+        &mut self.homes.flows
     }
 
     /// The probabilities of an answer's candidates in their order, with the same sum as before, and learns the answer.

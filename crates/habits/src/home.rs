@@ -150,13 +150,6 @@ pub struct Home {
     log_loss: (f64, f64),
 }
 
-/// How a command looked to a home.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scored {
-    /// P(candidate | observation, time, history) of the sighting's candidates, in its order.
-    pub probabilities: Vec<f64>,
-}
-
 impl Home {
     pub fn new(zone: TimeZone, components: Components) -> Self {
         Self {
@@ -286,29 +279,27 @@ impl Home {
     }
 
     /// Scores a command and remembers it; commands come in order of time.
-    pub(crate) fn observe(&mut self, sighting: Sighting, peaks: &mut Vec<Peak>) -> Scored {
+    pub(crate) fn observe(&mut self, sighting: Sighting, peaks: &mut Vec<Peak>) {
         let (time_ns, at) = self.begin(sighting.time_ns, peaks);
         let sighting = Sighting { time_ns, ..sighting };
         self.count(time_ns, at, peaks);
         let context = self.context(time_ns);
-        let scored = self.weigh(&sighting, at, &context);
-        if let Some((probabilities, surprise)) = &scored {
+        if let Some((probabilities, surprise)) = self.weigh(&sighting, at, &context) {
             let all: f64 = sighting.candidates.iter().map(|(_, likelihood)| likelihood).sum();
-            let weigh = |((actions, likelihood), probability): (&(Actions, f64), &f64)| {
-                (actions.clone(), if self.is_neutral { likelihood / all } else { *probability })
-            };
-            let mut weights: Vec<_> = sighting.candidates.iter().zip(probabilities).map(weigh).collect();
+            let learned = |likelihood: f64, own: f64| if self.is_neutral { likelihood / all } else { own };
+            let candidates = sighting.candidates.iter().zip(probabilities);
+            let weights = candidates.map(|((actions, likelihood), own)| (actions, learned(*likelihood, own)));
+            let mut weights: Vec<(&Actions, f64)> = weights.filter(|(_, weight)| *weight > LEAST_WEIGHT).collect();
             // Equal ones stay in their order.
             weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-            weights.retain(|(_, weight)| *weight > LEAST_WEIGHT);
             let weights: Vec<(CommandId, f64)> =
-                weights.into_iter().map(|(actions, weight)| (self.rates.id(&actions), weight)).collect();
-            self.score_command(time_ns, at, *surprise, &sighting.candidates, &weights, peaks);
+                weights.into_iter().map(|(actions, weight)| (self.rates.id(actions), weight)).collect();
+            self.score_command(time_ns, at, surprise, &sighting.candidates, &weights, peaks);
             if let Some((top, _)) = weights.first() {
                 self.previous = [Some(*top), self.previous[0].filter(|_| context.previous[0].is_some())];
             }
             if let Some(today) = &mut self.today {
-                today.day.surprises.push(*surprise);
+                today.day.surprises.push(surprise);
                 today.day.learned.push(LearnedCommand { at, context, weights });
             }
         }
@@ -316,7 +307,6 @@ impl Home {
         if let Some(today) = &mut self.today {
             today.day.sightings.push(sighting);
         }
-        Scored { probabilities: scored.map(|(probabilities, _)| probabilities).unwrap_or_default() }
     }
 
     /// How many times as frequent each of some commands is at a time, after what came before, as it is all day. Time passes

@@ -15,7 +15,8 @@ const MAX_HOMES: usize = 256;
 #[derive(Debug)]
 pub struct Homes<H> {
     profile: Profile,
-    flows: SeenFlows,
+    /// What the stream says of its flows.
+    pub flows: SeenFlows,
     /// Each with the time up to which the profile knows its home.
     followers: BTreeMap<String, (H, i64)>,
     known: u64,
@@ -26,15 +27,6 @@ impl<H> Homes<H> {
     /// The homes of a profile; others are known from when they are seen.
     pub fn new(profile: Profile) -> Self {
         Self { profile, flows: SeenFlows::new(MAX_FLOWS), followers: BTreeMap::new(), known: 0, unwatched: 0 }
-    }
-
-    pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
-        self.flows.name_gateway(flow, gateway);
-    }
-
-    /// Takes down that a model does not fit, if that is what a notice is about.
-    pub fn note(&mut self, notice: &Notice) {
-        self.flows.note(notice);
     }
 
     /// What an answer shows, with its gateway and who follows its home: whom `begin` makes at its first answer, with when

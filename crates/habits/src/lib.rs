@@ -18,7 +18,7 @@ pub use budget::Budget;
 pub use detector::Detector;
 pub use deviation::{Deviation, What};
 pub use habit_prior::HabitPrior;
-pub use home::{Home, MEMORY_DAYS, Scored};
+pub use home::{Home, MEMORY_DAYS};
 pub use homes::{Homes, SeenFlows};
 pub use profile::{Profile, ProfileError, Routine};
 pub use rates::Components;

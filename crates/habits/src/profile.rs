@@ -234,8 +234,8 @@ fn quoted(text: &str) -> String {
 
 fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
     let Components { time, order } = diary.components;
-    let uses = [("time", time), ("order", order)].into_iter().filter(|(_, used)| *used).map(|(name, _)| quoted(name));
-    let uses: Vec<String> = uses.collect();
+    let uses = [("time", time), ("order", order)].into_iter().filter(|(_, used)| *used);
+    let uses: Vec<String> = uses.map(|(name, _)| quoted(name)).collect();
     let (days, commands) = (home.learned_days(), diary.sightings.len());
     let _ = write!(
         text,

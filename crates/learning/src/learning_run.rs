@@ -325,12 +325,9 @@ impl LearningRun<'_> {
             [&section.learned_from, &section.left_out].map(|indices| outcome.commands_at(indices));
         let services: Vec<&ObservedService> =
             section.services.iter().filter_map(|at| outcome.services.get(*at)).collect();
-        let is_own = |flow: &&Flow| {
-            let is_of = |service: &&ObservedService| {
-                service.gateway == flow.gateway && service.addresses.contains(&flow.service)
-            };
-            services.iter().any(is_of)
-        };
+        let is_of =
+            |one: &ObservedService, flow: &Flow| one.gateway == flow.gateway && one.addresses.contains(&flow.service);
+        let is_own = |flow: &&Flow| services.iter().any(|service| is_of(service, flow));
         let flows: Vec<Flow> = traffic.flows.iter().filter(is_own).cloned().collect();
         let own: BTreeSet<u64> = flows.iter().map(|flow| flow.flow).collect();
         let records = traffic.records.iter().filter(|record| own.contains(&record.flow)).cloned();

@@ -33,7 +33,6 @@ const VARYING_SHARE: f64 = 1.0 / 3.0;
 /// The shortest JSON of a device and a state, `{"d":1,"s":1}`, in bytes.
 const SHORTEST_PLAIN: f64 = 13.0;
 
-/// Why sizes do not add up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SizeFault {
     pub(crate) words: String,

@@ -40,7 +40,6 @@ pub(crate) struct LearnedSizes {
     pub(crate) ambiguous_shifts: Vec<i64>,
     /// The commands that sums explain, with counts of the separate actions alone, without outliers.
     pub(crate) additive: Vec<LabelledCommand>,
-    /// What the labels separate.
     pub(crate) separation: Separation,
     /// What is not known, a sentence each.
     pub(crate) remarks: Vec<String>,
@@ -211,7 +210,6 @@ impl LearnedSizes {
         learned
     }
 
-    /// Warns that sizes do not add up.
     fn add_fault(&mut self, fault: SizeFault) {
         self.without_sums = fault.is_lasting.then(|| fault.words.clone());
         self.warnings.push(fault.words);

@@ -50,7 +50,6 @@ pub struct TrainingSet<'a> {
     pub commands: &'a [ObservedCommand],
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
-    /// How a model is learned from them.
     pub settings: &'a LearningSettings,
 }
 

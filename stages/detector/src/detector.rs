@@ -43,7 +43,7 @@ impl Detector {
 
     /// Says which gateway a flow is of, in the place of a `flow` frame.
     pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
-        self.homes.name_gateway(flow, gateway);
+        self.homes.flows.name_gateway(flow, gateway);
     }
 
     /// Lets time pass in all homes until the traffic was watched no longer, in nanoseconds since the epoch; what should
@@ -85,7 +85,7 @@ fn in_frames(deviation: Deviation, gateway: String) -> sizeleak_frame::Deviation
     let Deviation { time_ns, what, p_value, expected, seen, commands } = deviation;
     let at = |(flow, time_ns)| sizeleak_frame::CommandAt { flow, time_ns };
     let commands = commands.into_iter().map(at).collect();
-    sizeleak_frame::Deviation { time_ns, gateway, what: what.name().into(), p_value, expected, seen, commands }
+    sizeleak_frame::Deviation { time_ns, gateway, what: what.to_string(), p_value, expected, seen, commands }
 }
 
 impl Stage for Detector {
@@ -99,7 +99,7 @@ impl Stage for Detector {
                 Ok(out.emit(Frame::Flow(flow))?)
             }
             DetectorInput::Notice(notice) => {
-                self.homes.note(&notice);
+                self.homes.flows.note(&notice);
                 Ok(out.emit(Frame::Notice(notice))?)
             }
             DetectorInput::Answer(answer) => {

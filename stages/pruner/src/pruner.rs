@@ -365,7 +365,7 @@ impl Pruner {
         if let Some(detail) = misfit {
             let notice = notice(&identification, what::MISFIT, detail);
             if let Some(mut habits) = self.habits() {
-                habits.note(&notice);
+                habits.flows().note(&notice);
             }
             out.emit(notice.into())?;
         }
@@ -435,7 +435,7 @@ impl SectionStage for Pruner {
 
     fn see_flow(&mut self, flow: &Flow) {
         if let Some(mut habits) = self.habits() {
-            habits.name_gateway(flow.flow, &flow.gateway.to_string());
+            habits.flows().name_gateway(flow.flow, &flow.gateway.to_string());
         }
     }
 }
