@@ -60,7 +60,7 @@ pub fn learn_kinds<'a>(
     if commands == 0 {
         return None;
     }
-    let spread = size_spread(&list);
+    let spread = spread(&list, |seen| seen.size, |_, _| true);
     // Good and Turing: as often as kinds were seen once, commands are of a kind that was never seen.
     let once = list.iter().filter(|kind| kind.commands() == 1).count() as f64;
     let other = rounded((once + 0.5) / (commands as f64 + others as f64 + 1.0)).clamp(1e-4, MAX_OTHER);
@@ -68,20 +68,22 @@ pub fn learn_kinds<'a>(
     Some(Kinds { spread, other, replies, list })
 }
 
-/// The width of the kernel of sizes that makes every command most likely, given the others of its kind and one more
-/// deviation of a usual size.
-fn size_spread(kinds: &[Kind]) -> f64 {
+/// The width of the kernel that makes a value of every command most likely, given those of its kind that are like it and
+/// one more deviation of a usual size.
+fn spread(
+    kinds: &[Kind],
+    value: impl Fn(&SeenCommand) -> i64,
+    are_alike: impl Fn(&SeenCommand, &SeenCommand) -> bool,
+) -> f64 {
     let ln_likelihood = |spread: f64| {
-        let of_kinds: f64 = left_out(kinds)
-            .map(|(kind, one)| {
-                let others = (kind.commands() - 1) as f64;
-                let weight: f64 = without(kind, one)
-                    .map(|seen| seen.times as f64 * two_sided(seen.size.abs_diff(one.size) as f64, spread))
-                    .sum();
-                one.times as f64 * (weight / others).max(MIN_PROBABILITY).ln()
-            })
-            .sum();
-        of_kinds + two_sided(USUAL_SPREAD, spread).ln()
+        let of_command = |(kind, one): (&Kind, &SeenCommand)| {
+            let alike = || without(kind, one).filter(|seen| are_alike(seen, one));
+            let commands: f64 = alike().map(|seen| seen.times as f64).sum();
+            let near = |seen: &SeenCommand| two_sided(value(seen).abs_diff(value(one)) as f64, spread);
+            let weight: f64 = alike().map(|seen| seen.times as f64 * near(&seen)).sum();
+            if commands > 0.0 { one.times as f64 * (weight / commands).max(MIN_PROBABILITY).ln() } else { 0.0 }
+        };
+        left_out(kinds).map(of_command).sum::<f64>() + two_sided(USUAL_SPREAD, spread).ln()
     };
     most_likely(SPREADS_TRIED, USUAL_SPREAD, ln_likelihood)
 }
@@ -101,25 +103,11 @@ fn reply_smoothing(kinds: &[Kind]) -> Option<KindReplies> {
         };
         left_out(kinds).map(of_command).sum()
     };
-    let usual = |spread| usual_bytes(kinds, spread) + two_sided(USUAL_SPREAD, spread).ln();
-    let spread = most_likely(SPREADS_TRIED, USUAL_SPREAD, usual);
+    let answers_alike = |seen: &SeenCommand, one: &SeenCommand| seen.replies == one.replies && seen.replies > 0;
+    let spread = spread(kinds, |seen| seen.reply_bytes, answers_alike);
     let strength = most_likely(STRENGTHS_TRIED, 1.0, |strength| gain(&KindReplies { spread, strength }));
     let smoothing = KindReplies { spread, strength };
     (gain(&smoothing) > STRONG + (kinds.len() as f64).ln()).then_some(smoothing)
-}
-
-/// How likely the bytes of each command's replies are, given the others of its kind with as many replies.
-fn usual_bytes(kinds: &[Kind], spread: f64) -> f64 {
-    let of_command = |(kind, one): (&Kind, &SeenCommand)| {
-        let alike = || without(kind, one).filter(|seen| seen.replies == one.replies && seen.replies > 0);
-        let commands: f64 = alike().map(|seen| seen.times as f64).sum();
-        let weight = |seen: SeenCommand| {
-            seen.times as f64 * two_sided(seen.reply_bytes.abs_diff(one.reply_bytes) as f64, spread)
-        };
-        let weight: f64 = alike().map(weight).sum();
-        if commands > 0.0 { one.times as f64 * (weight / commands).max(MIN_PROBABILITY).ln() } else { 0.0 }
-    };
-    left_out(kinds).map(of_command).sum()
 }
 
 /// The commands of kinds that were labelled more than once, each with its kind.

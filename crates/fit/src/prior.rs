@@ -239,13 +239,7 @@ fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
 fn ln_rising(x: f64, n: f64) -> f64 {
     // Term by term for small n, by Stirling's series beyond.
     if n <= 64.0 {
-        let mut product = 0.0;
-        let mut at = 0.0;
-        while at < n {
-            product += (x + at).ln();
-            at += 1.0;
-        }
-        return product;
+        return (0..n as u32).map(|at| (x + f64::from(at)).ln()).sum();
     }
     ln_rising(x, 64.0) + stirling(x + n) - stirling(x + 64.0)
 }

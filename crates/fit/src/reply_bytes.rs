@@ -83,10 +83,10 @@ fn deviation(model: &ReplyBytesModel, command: &LabelledCommand) -> f64 {
 }
 
 fn ln_likelihood(model: &ReplyBytesModel, commands: &[&LabelledCommand]) -> f64 {
-    commands
-        .iter()
-        .map(|command| model.likelihood(command.reply_bytes, command.replies, command.counts.iter().copied()).ln())
-        .sum()
+    let of_command = |LabelledCommand { reply_bytes, replies, counts, .. }: &&LabelledCommand| {
+        model.likelihood(*reply_bytes, *replies, counts.iter().copied()).ln()
+    };
+    commands.iter().map(of_command).sum()
 }
 
 /// Rounds to thousandths, so that the model file stays readable.

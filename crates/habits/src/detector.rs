@@ -38,7 +38,6 @@ pub struct Detector {
     incident: (i64, f64),
     /// The last command before a silence that was said.
     silent_since: Option<i64>,
-    peaks: Vec<Peak>,
 }
 
 /// A day beside the days before it.
@@ -81,7 +80,8 @@ impl UsualDays {
 
 impl Detector {
     /// A detector that goes on where a home was left.
-    pub fn new(home: Home, budget: Budget) -> Self {
+    pub fn new(mut home: Home, budget: Budget) -> Self {
+        home.peaks.clear();
         Self {
             home,
             share: START * AIM * budget.a_day(),
@@ -90,7 +90,6 @@ impl Detector {
             alarms: 0,
             incident: (i64::MIN, 0.0),
             silent_since: None,
-            peaks: Vec::new(),
         }
     }
 
@@ -98,14 +97,14 @@ impl Detector {
     /// it, are.
     pub fn observe(&mut self, sighting: Sighting) -> Vec<Deviation> {
         let mut found = self.advance(sighting.time_ns);
-        self.home.observe(sighting, &mut self.peaks);
+        self.home.observe(sighting);
         self.alarms(&mut found);
         found
     }
 
     /// Lets time pass without a command; returns the deviations that missing ones are.
     pub fn advance(&mut self, time_ns: i64) -> Vec<Deviation> {
-        self.home.advance(time_ns, &mut self.peaks);
+        self.home.advance(time_ns);
         let mut found = Vec::new();
         self.alarms(&mut found);
         found
@@ -138,7 +137,7 @@ impl Detector {
 
     /// Adds the new peaks that are beyond the budget.
     fn alarms(&mut self, found: &mut Vec<Deviation>) {
-        for peak in std::mem::take(&mut self.peaks) {
+        for peak in std::mem::take(&mut self.home.peaks) {
             let day = self.home.calendar.local(peak.time_ns).day;
             self.begin_day(day);
             let since = if let Evidence::Silence { since_ns, .. } = peak.evidence { Some(since_ns) } else { None };

@@ -57,7 +57,7 @@ impl HabitPrior {
         let (_, forecasts, sighting) = self.homes.see(answer, begin)?;
         let is_explained = !sighting.candidates.is_empty();
         let found = if is_explained { forecasts.weigh(answer) } else { None };
-        forecasts.home.observe(sighting, &mut Vec::new());
+        forecasts.home.observe(sighting);
         found
     }
 }

@@ -107,19 +107,13 @@ struct Day {
     sightings: Vec<Sighting>,
     learned: Vec<LearnedCommand>,
     surprises: Vec<f64>,
-}
-
-#[derive(Debug, Clone)]
-struct PastDay {
-    day: Day,
-    /// `None` on the first days.
+    /// The greatest scores; `None` of the first days, once they are past.
     peaks: Option<[f64; STREAMS]>,
 }
 
 #[derive(Debug, Clone)]
 struct Today {
     day: Day,
-    peaks: [f64; STREAMS],
     /// What is due and has not come, the next one first.
     due: Vec<(i64, Slot)>,
     missed: Vec<Slot>,
@@ -134,7 +128,7 @@ pub struct Home {
     /// What commands were is learned by their likelihoods alone.
     is_neutral: bool,
     pub(crate) rates: Rates,
-    past: VecDeque<PastDay>,
+    past: VecDeque<Day>,
     today: Option<Today>,
     /// The most probable commands of late, the last first, with when the last one began.
     previous: [Option<CommandId>; 2],
@@ -148,6 +142,8 @@ pub struct Home {
     expected: f64,
     /// The sum of surprises of all scored commands, and how many there are.
     log_loss: (f64, f64),
+    /// The peaks of the last command, and of the time since.
+    pub(crate) peaks: Vec<Peak>,
 }
 
 impl Home {
@@ -166,6 +162,7 @@ impl Home {
             tick: 0,
             expected: 0.0,
             log_loss: (0.0, 0.0),
+            peaks: Vec::new(),
         }
     }
 
@@ -199,7 +196,7 @@ impl Home {
 
     /// The days that are remembered, with the one that is going on.
     fn days(&self) -> impl Iterator<Item = &Day> {
-        self.past.iter().map(|past| &past.day).chain(self.today.iter().map(|today| &today.day))
+        self.past.iter().chain(self.today.iter().map(|today| &today.day))
     }
 
     pub fn components(&self) -> Components {
@@ -208,12 +205,12 @@ impl Home {
 
     /// The numbers of the whole days that were learned, in ascending order.
     pub(crate) fn whole_days(&self) -> Vec<i64> {
-        self.past.iter().map(|past| &past.day).filter(|day| day.is_whole).map(|day| day.number).collect()
+        self.past.iter().filter(|day| day.is_whole).map(|day| day.number).collect()
     }
 
     /// The greatest scores of past days that have them, the latest last.
     pub(crate) fn past_peaks(&self) -> impl DoubleEndedIterator<Item = &[f64; STREAMS]> {
-        self.past.iter().filter_map(|past| past.peaks.as_ref())
+        self.past.iter().filter_map(|day| day.peaks.as_ref())
     }
 
     /// The last commands of the day, the last first, each with its most probable actions and their probability.
@@ -243,7 +240,7 @@ impl Home {
     }
 
     /// Lets time pass; finds what is missing.
-    pub(crate) fn advance(&mut self, time_ns: i64, peaks: &mut Vec<Peak>) {
+    pub(crate) fn advance(&mut self, time_ns: i64) {
         if self.today.is_none() {
             return;
         }
@@ -263,7 +260,7 @@ impl Home {
                 let sessions: f64 = bins.map(|bin| self.rates.sessions(local.day, bin)).sum();
                 self.expected += sessions * TICK as f64 / 3.6e12;
                 let evidence = Evidence::Silence { since_ns: self.last_ns, expected: self.expected };
-                self.score(Stream::Silence, end_ns, self.expected, evidence, peaks);
+                self.score(Stream::Silence, end_ns, self.expected, evidence);
             }
             let missed = self.today.as_mut().map(|today| {
                 let count = today.due.partition_point(|(due_ns, _)| *due_ns <= end_ns);
@@ -272,17 +269,18 @@ impl Home {
                 missed
             });
             for (due_ns, slot) in missed.into_iter().flatten() {
-                self.score(Stream::Overdue, due_ns, slot.score, Evidence::Slot(slot), peaks);
+                self.score(Stream::Overdue, due_ns, slot.score, Evidence::Slot(slot));
             }
             self.tick = end_ns;
         }
     }
 
     /// Scores a command and remembers it; commands come in order of time.
-    pub(crate) fn observe(&mut self, sighting: Sighting, peaks: &mut Vec<Peak>) {
-        let (time_ns, at) = self.begin(sighting.time_ns, peaks);
+    pub(crate) fn observe(&mut self, sighting: Sighting) {
+        self.peaks.clear();
+        let (time_ns, at) = self.begin(sighting.time_ns);
         let sighting = Sighting { time_ns, ..sighting };
-        self.count(time_ns, at, peaks);
+        self.count(time_ns, at);
         let context = self.context(time_ns);
         if let Some((probabilities, surprise)) = self.weigh(&sighting, at, &context) {
             let all: f64 = sighting.candidates.iter().map(|(_, likelihood)| likelihood).sum();
@@ -294,7 +292,7 @@ impl Home {
             weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             let weights: Vec<(CommandId, f64)> =
                 weights.into_iter().map(|(actions, weight)| (self.rates.id(actions), weight)).collect();
-            self.score_command(time_ns, at, surprise, &sighting.candidates, &weights, peaks);
+            self.score_command(time_ns, at, surprise, &sighting.candidates, &weights);
             if let Some((top, _)) = weights.first() {
                 self.previous = [Some(*top), self.previous[0].filter(|_| context.previous[0].is_some())];
             }
@@ -312,15 +310,15 @@ impl Home {
     /// How many times as frequent each of some commands is at a time, after what came before, as it is all day. Time passes
     /// until then.
     pub(crate) fn lifts_at(&mut self, time_ns: i64, commands: impl Iterator<Item = Actions>) -> Vec<f64> {
-        let (time_ns, at) = self.begin(time_ns, &mut Vec::new());
+        let (time_ns, at) = self.begin(time_ns);
         let context = self.context(time_ns);
         commands.map(|actions| self.rates.lift(&actions, at, &context)).collect()
     }
 
     /// Lets time pass until a command, which never goes back; returns when that is.
-    fn begin(&mut self, time_ns: i64, peaks: &mut Vec<Peak>) -> (i64, LocalTime) {
+    fn begin(&mut self, time_ns: i64) -> (i64, LocalTime) {
         let time_ns = time_ns.max(self.last_ns);
-        self.advance(time_ns, peaks);
+        self.advance(time_ns);
         let at = self.calendar.local(time_ns);
         if self.today.is_none() {
             self.tick = tick_of(time_ns);
@@ -357,12 +355,11 @@ impl Home {
         surprise: f64,
         likelihoods: &[(Actions, f64)],
         weights: &[(CommandId, f64)],
-        peaks: &mut Vec<Peak>,
     ) {
-        self.score(Stream::Command, time_ns, surprise, Evidence::Commands(1), peaks);
+        self.score(Stream::Command, time_ns, surprise, Evidence::Commands(1));
         let rare =
             likelihoods.iter().map(|(actions, likelihood)| likelihood * self.rates.rarest_action(actions)).sum::<f64>();
-        self.score(Stream::Action, time_ns, -rare.ln(), Evidence::Commands(1), peaks);
+        self.score(Stream::Action, time_ns, -rare.ln(), Evidence::Commands(1));
         let Some(today) = &mut self.today else { return };
         today.due.retain(|(_, slot)| !weights.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
         let reference = &today.reference;
@@ -375,12 +372,12 @@ impl Home {
         let share = (at_least as f64 + 1.0) / (reference.len() as f64 + 1.0);
         let (before, commands) = if self.wager.0 > 0.0 { self.wager } else { (0.0, 0) };
         self.wager = (before + (0.5 / share.sqrt()).ln(), commands + 1);
-        self.score(Stream::Stranger, time_ns, self.wager.0, Evidence::Commands(self.wager.1), peaks);
+        self.score(Stream::Stranger, time_ns, self.wager.0, Evidence::Commands(self.wager.1));
     }
 
     /// Counts the commands in the windows that end now.
-    fn count(&mut self, time_ns: i64, at: LocalTime, peaks: &mut Vec<Peak>) {
-        self.score(Stream::Hour, time_ns, -self.rates.any(at.day, at.bin()).ln(), Evidence::Commands(1), peaks);
+    fn count(&mut self, time_ns: i64, at: LocalTime) {
+        self.score(Stream::Hour, time_ns, -self.rates.any(at.day, at.bin()).ln(), Evidence::Commands(1));
         self.recent.push_back(time_ns);
         let longest = WINDOWS[WINDOWS.len() - 1];
         let old = self.recent.partition_point(|then| time_ns.saturating_sub(*then) > longest);
@@ -397,19 +394,17 @@ impl Home {
             let number = count as f64;
             // How improbable so many are, of a Poisson distribution (Chernoff's bound).
             let score = if number > expected { number * (number / expected).ln() - (number - expected) } else { 0.0 };
-            self.score(Stream::Count(window), time_ns, score, Evidence::Count { count, expected }, peaks);
+            self.score(Stream::Count(window), time_ns, score, Evidence::Count { count, expected });
         }
     }
 
     /// Notes a score, and a peak if it is one.
-    fn score(&mut self, stream: Stream, time_ns: i64, score: f64, evidence: Evidence, peaks: &mut Vec<Peak>) {
-        let Some(today) = &mut self.today else { return };
-        let greatest = &mut today.peaks[stream.index()];
-        if score <= *greatest {
-            return;
+    fn score(&mut self, stream: Stream, time_ns: i64, score: f64, evidence: Evidence) {
+        let Some(of_day) = self.today.as_mut().and_then(|today| today.day.peaks.as_mut()) else { return };
+        if score > of_day[stream.index()] {
+            of_day[stream.index()] = score;
+            self.peaks.push(Peak { stream, time_ns, score, evidence });
         }
-        *greatest = score;
-        peaks.push(Peak { stream, time_ns, score, evidence });
     }
 
     /// Ends the day before, if this is another one.
@@ -419,13 +414,13 @@ impl Home {
         }
         // A day without a command is one of the capture, or a silence that is said at its time.
         let quiet = self.today.take_if(|today| today.day.sightings.is_empty());
-        if let Some(Today { day: over, peaks, .. }) = self.today.take() {
+        if let Some(Today { day: mut over, .. }) = self.today.take() {
             // What is learned from less is as strange on every day.
-            let peaks = (over.is_whole && self.learned_days() >= FIRST_DAYS).then_some(peaks);
+            over.peaks = over.peaks.filter(|_| over.is_whole && self.learned_days() >= FIRST_DAYS);
             if over.is_whole {
                 self.rates.learn_days([(over.number, &over.learned[..])]);
             }
-            self.past.push_back(PastDay { day: over, peaks });
+            self.past.push_back(over);
             self.forget();
         }
         // Of a quiet day nothing was learned.
@@ -436,7 +431,7 @@ impl Home {
     /// The surprises of the days before, in ascending order.
     fn reference(&self) -> Vec<f64> {
         let compared = self.past.iter().rev().take(COMPARED_DAYS);
-        let mut reference: Vec<f64> = compared.flat_map(|past| past.day.surprises.iter().copied()).collect();
+        let mut reference: Vec<f64> = compared.flat_map(|day| day.surprises.iter().copied()).collect();
         reference.sort_by(f64::total_cmp);
         reference
     }
@@ -446,15 +441,16 @@ impl Home {
         let due = due.into_iter().map(|slot| (self.calendar.time_ns(number, slot.due_second()), slot));
         let mut due: Vec<(i64, Slot)> = due.collect();
         due.sort_by_key(|(due_ns, _)| *due_ns);
-        let day = Day { number, is_whole, sightings: Vec::new(), learned: Vec::new(), surprises: Vec::new() };
-        Today { day, peaks: NOTHING, due, missed: Vec::new(), reference }
+        let (sightings, learned, surprises, peaks) = (Vec::new(), Vec::new(), Vec::new(), Some(NOTHING));
+        let day = Day { number, is_whole, sightings, learned, surprises, peaks };
+        Today { day, due, missed: Vec::new(), reference }
     }
 
     fn forget(&mut self) {
-        let mut count: usize = self.past.iter().map(|past| past.day.sightings.len()).sum();
+        let mut count: usize = self.past.iter().map(|day| day.sightings.len()).sum();
         let mut forgets = false;
         while self.past.len() > MEMORY_DAYS || (count > MEMORY_COMMANDS && self.past.len() > 1) {
-            count -= self.past.pop_front().map_or(0, |past| past.day.sightings.len());
+            count -= self.past.pop_front().map_or(0, |day| day.sightings.len());
             forgets = true;
         }
         if forgets {
@@ -474,13 +470,13 @@ impl Home {
         };
         // What came before is numbered first: of commands that are as much due, or as alike, the lower number is named.
         self.previous = self.previous.map(|id| id.and_then(&mut renumber));
-        for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
+        for learned in self.past.iter_mut().flat_map(|day| &mut day.learned) {
             learned.context.previous = learned.context.previous.map(|id| id.and_then(&mut renumber));
         }
-        for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
+        for learned in self.past.iter_mut().flat_map(|day| &mut day.learned) {
             learned.weights.retain_mut(|(id, _)| renumber(*id).map(|new| *id = new).is_some());
         }
-        let days = self.past.iter().map(|past| &past.day).filter(|day| day.is_whole);
+        let days = self.past.iter().filter(|day| day.is_whole);
         self.rates.learn_days(days.map(|day| (day.number, &day.learned[..])));
     }
 }

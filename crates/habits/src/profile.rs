@@ -212,10 +212,8 @@ impl Profile {
 
 /// A home that has seen some commands.
 fn replayed(mut home: Home, sightings: &[Sighting]) -> Home {
-    let mut peaks = Vec::new();
     for sighting in sightings {
-        home.observe(sighting.clone(), &mut peaks);
-        peaks.clear();
+        home.observe(sighting.clone());
     }
     home
 }

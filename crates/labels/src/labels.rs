@@ -132,15 +132,18 @@ impl Labels {
             ));
         }
         let TableRows { separator, rows, faults, .. } = table;
-        let mut read = ReadRows::new(columns, &rows, faults, form)?;
-        let format = read.times.format();
+        if rows.is_empty() && faults.is_empty() && columns.joins_rows() {
+            // A list without a row names no action.
+            return Ok(Self::default());
+        }
+        let (mut labels, format) = read_rows(columns, &rows, faults, form)?;
         if separator != b',' || format.is_some() {
             let separator = if separator == b'\t' { "tabs".to_owned() } else { format!("`{}`", separator as char) };
             let dates = format.map_or_else(String::new, |format| format!(", and times read as `{format}`"));
             notes.push(format!("columns are separated by {separator}{dates}"));
         }
-        read.notes = notes;
-        read.labels()
+        labels.notes.splice(0..0, notes);
+        Ok(labels)
     }
 
     fn of_log(log: EventLog, map: &LabelMap, form: &LabelForm) -> Result<Self, LabelError> {
@@ -162,23 +165,24 @@ impl Labels {
             );
             return Err(log.faults.into_iter().next().unwrap_or(LabelError::new(none)));
         }
-        let mut read = ReadRows::new(Columns::list(), &rows, log.faults, form)?;
+        let (mut labels, _) = read_rows(Columns::list(), &rows, log.faults, form)?;
         if !others.is_empty() {
             let count = others.len();
             let named = others.iter().map(|Event { entity, state, .. }| format!("`{entity}` {state}"));
             let named = listed(named.collect::<BTreeSet<_>>(), MAX_FAULTS);
-            read.notes.push(format!("{count} of {all} events are no actions by the map, and are left aside: {named}"));
+            let note = format!("{count} of {all} events are no actions by the map, and are left aside: {named}");
+            labels.notes.insert(0, note);
         }
         // Logs are sorted by entity, too.
-        read.rows.sort_by_key(|row| row.time_ns);
-        read.rows.dedup_by(|row, first| {
+        labels.rows.sort_by_key(|row| row.time_ns);
+        labels.rows.dedup_by(|row, first| {
             let is_together = row.time_ns.saturating_sub(first.time_ns) <= together_ns;
             if is_together {
                 first.add(row);
             }
             is_together
         });
-        read.labels()
+        Ok(labels)
     }
 
     /// Writes labels, with times as epoch seconds to the nanosecond.
@@ -226,62 +230,45 @@ impl Label {
     }
 }
 
-struct ReadRows<'a> {
-    columns: Columns,
-    times: TimeReader<'a>,
-    rows: Vec<Label>,
-    notes: Vec<String>,
-    left_out: Option<String>,
-}
-
-impl<'a> ReadRows<'a> {
-    fn new(
-        mut columns: Columns,
-        records: &[(u64, StringRecord)],
-        mut faults: Vec<LabelError>,
-        form: &'a LabelForm,
-    ) -> Result<Self, LabelError> {
-        let format = match &form.format {
-            Some(format) => Some(format.clone()),
-            None => own_format(&columns, records)?,
-        };
-        let (mut times, mut rows) = (TimeReader::new(form.zone.as_ref(), format), Vec::<Label>::new());
-        let mut count = faults.len();
-        for (line, record) in records {
-            if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
-                if !fault.is_of_one_line() {
-                    return Err(fault);
-                }
-                count += 1;
-                if faults.len() < MAX_FAULTS {
-                    faults.push(fault);
-                }
+/// The labels of some rows, and the form of their dates if that is not ISO 8601.
+fn read_rows(
+    mut columns: Columns,
+    records: &[(u64, StringRecord)],
+    mut faults: Vec<LabelError>,
+    form: &LabelForm,
+) -> Result<(Labels, Option<DateFormat>), LabelError> {
+    let format = match &form.format {
+        Some(format) => Some(format.clone()),
+        None => own_format(&columns, records)?,
+    };
+    let (mut times, mut rows) = (TimeReader::new(form.zone.as_ref(), format.clone()), Vec::<Label>::new());
+    let mut count = faults.len();
+    for (line, record) in records {
+        if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
+            if !fault.is_of_one_line() {
+                return Err(fault);
+            }
+            count += 1;
+            if faults.len() < MAX_FAULTS {
+                faults.push(fault);
             }
         }
-        if count * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
-            return Err(faults.swap_remove(0));
-        }
-        let left_out = (!faults.is_empty()).then(|| {
-            let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
-            let more = if count > MAX_FAULTS { "; …" } else { "" };
-            let (all, first) = (records.len(), first.join("; "));
-            format!("{count} of {all} rows cannot be read and are left out: {first}{more}")
-        });
-        Ok(Self { columns, times, rows, notes: Vec::new(), left_out })
     }
-
-    fn labels(self) -> Result<Labels, LabelError> {
-        let Self { columns, times, mut rows, mut notes, left_out } = self;
-        notes.extend(left_out);
-        if rows.is_empty() && columns.joins_rows() {
-            return Ok(Labels::default());
-        }
-        let actions = columns.into_actions()?;
-        for row in &mut rows {
-            row.counts.resize(actions.len(), 0);
-        }
-        Ok(Labels { actions, rows, is_to_the_minute: times.is_to_the_minute(), notes })
+    if count * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
+        return Err(faults.swap_remove(0));
     }
+    let mut labels = Labels { rows, is_to_the_minute: times.is_to_the_minute(), ..Labels::default() };
+    if !faults.is_empty() {
+        let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
+        let more = if count > MAX_FAULTS { "; …" } else { "" };
+        let (all, first) = (records.len(), first.join("; "));
+        labels.notes.push(format!("{count} of {all} rows cannot be read and are left out: {first}{more}"));
+    }
+    labels.actions = columns.into_actions()?;
+    for row in &mut labels.rows {
+        row.counts.resize(labels.actions.len(), 0);
+    }
+    Ok((labels, format))
 }
 
 /// The form of the dates that are not those of ISO 8601, if there are such.

@@ -179,7 +179,7 @@ impl CommandTimes {
         let near = label_times.iter().copied().zip(0..).filter(|(time, _)| self.has_near(*time));
         let labels = in_order(near.collect(), *tolerance);
         let nearby = nearby(&labels, commands, *tolerance);
-        let found = Alignment::of(&labels, commands, &nearby, *tolerance).pairs();
+        let found = chosen_pairs(&nearby, &choices(&labels, commands, &nearby, *tolerance));
         let mut pairs: Vec<(usize, usize)> =
             found.into_iter().map(|(label, at)| (labels[label].1, commands[at].1)).collect();
         pairs.sort_unstable();
@@ -236,57 +236,50 @@ enum Choice {
 }
 
 /// The best choices for all labels, each with the places around its nearby commands.
-struct Alignment<'a> {
-    nearby: &'a [Range<usize>],
-    choices: Vec<Choice>,
+fn choices(labels: &[(i64, usize)], commands: &[(i64, usize)], nearby: &[Range<usize>], tolerance: u64) -> Vec<Choice> {
+    // Doubled, so that the side of the label can decide between equal ones.
+    let alone = 2 * (u128::from(tolerance) + 1);
+    let mut choices = Vec::with_capacity(nearby.iter().map(|range| range.len() + 1).sum());
+    // The costs of the label before, by place from `first` on; beyond the last one they stay the same.
+    let (mut costs, mut own, mut first) = (vec![0_u128], Vec::new(), 0);
+    for ((time, _), range) in labels.iter().zip(nearby) {
+        let before = |place: usize| costs[(place - first).min(costs.len() - 1)];
+        own.clear();
+        for place in range.start..=range.end {
+            let mut best = (before(place) + alone, Choice::NoCommand);
+            if place > range.start {
+                let (other, _) = commands[place - 1];
+                let distance = other.abs_diff(*time);
+                let pair = before(place - 1) + 2 * u128::from(distance) + u128::from(other < *time);
+                if distance <= tolerance && pair <= best.0 {
+                    best = (pair, Choice::Pair);
+                }
+                best = own.last().filter(|cost| **cost <= best.0).map_or(best, |cost| (*cost, Choice::Before));
+            }
+            own.push(best.0);
+            choices.push(best.1);
+        }
+        (costs, own, first) = (own, costs, range.start);
+    }
+    choices
 }
 
-impl<'a> Alignment<'a> {
-    fn of(labels: &[(i64, usize)], commands: &[(i64, usize)], nearby: &'a [Range<usize>], tolerance: u64) -> Self {
-        // Doubled, so that the side of the label can decide between equal ones.
-        let alone = 2 * (u128::from(tolerance) + 1);
-        let mut choices = Vec::with_capacity(nearby.iter().map(|range| range.len() + 1).sum());
-        // The costs of the label before, by place from `first` on; beyond the last one they stay the same.
-        let (mut costs, mut own, mut first) = (vec![0_u128], Vec::new(), 0);
-        for ((time, _), range) in labels.iter().zip(nearby) {
-            let before = |place: usize| costs[(place - first).min(costs.len() - 1)];
-            own.clear();
-            for place in range.start..=range.end {
-                let mut best = (before(place) + alone, Choice::NoCommand);
-                if place > range.start {
-                    let (other, _) = commands[place - 1];
-                    let distance = other.abs_diff(*time);
-                    let pair = before(place - 1) + 2 * u128::from(distance) + u128::from(other < *time);
-                    if distance <= tolerance && pair <= best.0 {
-                        best = (pair, Choice::Pair);
-                    }
-                    best = own.last().filter(|cost| **cost <= best.0).map_or(best, |cost| (*cost, Choice::Before));
-                }
-                own.push(best.0);
-                choices.push(best.1);
-            }
-            (costs, own, first) = (own, costs, range.start);
+/// The pairs of label and command that the choices lead to, the last label first.
+fn chosen_pairs(nearby: &[Range<usize>], mut choices: &[Choice]) -> Vec<(usize, usize)> {
+    let (mut pairs, mut place) = (Vec::new(), usize::MAX);
+    for (label, range) in nearby.iter().enumerate().rev() {
+        let (before, own) = choices.split_at(choices.len() - range.len() - 1);
+        choices = before;
+        place = place.min(range.end);
+        while own[place - range.start] == Choice::Before {
+            place -= 1;
         }
-        Self { nearby, choices }
-    }
-
-    fn pairs(&self) -> Vec<(usize, usize)> {
-        let mut pairs = Vec::new();
-        let (mut place, mut end) = (usize::MAX, self.choices.len());
-        for (label, range) in self.nearby.iter().enumerate().rev() {
-            let choices = &self.choices[end - range.len() - 1..end];
-            end -= choices.len();
-            place = place.min(range.end);
-            while choices[place - range.start] == Choice::Before {
-                place -= 1;
-            }
-            if choices[place - range.start] == Choice::Pair {
-                place -= 1;
-                pairs.push((label, place));
-            }
+        if own[place - range.start] == Choice::Pair {
+            place -= 1;
+            pairs.push((label, place));
         }
-        pairs
     }
+    pairs
 }
 
 #[cfg(test)]

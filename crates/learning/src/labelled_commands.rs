@@ -54,14 +54,18 @@ impl LabelledCommands {
         tolerance: Tolerance,
         on_notice: &mut OnNotice<'_>,
     ) -> Result<Self> {
+        let find = |pipeline: &Pipeline, on_notice: &mut OnNotice<'_>| {
+            let observed = observe_commands(input, pipeline, on_notice)?;
+            let times = command_times(&observed.commands);
+            let labels = observed.aligned(labels, tolerance);
+            let matching = labels.matching(&times, tolerance).ok();
+            Ok(Found { observed, labels, times, matching })
+        };
         let is_set = |key: &str| pipeline.option(SEGMENTER, key).and_then(Value::as_str).is_some();
         if is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER) || !input.has_records(pipeline)? {
-            return Found::new(input, pipeline, labels, tolerance, on_notice)?.labelled(tolerance);
+            return find(pipeline, on_notice)?.labelled(tolerance);
         }
-        let found = by_best_algorithm(pipeline, on_notice, Found::unmatched, |pipeline, on_notice| {
-            Found::new(input, pipeline, labels, tolerance, on_notice)
-        })?;
-        found.labelled(tolerance)
+        by_best_algorithm(pipeline, on_notice, Found::unmatched, find)?.labelled(tolerance)
     }
 }
 
@@ -75,20 +79,6 @@ struct Found {
 }
 
 impl Found {
-    fn new(
-        input: &PipelineInput,
-        pipeline: &Pipeline,
-        labels: &LabelFile,
-        tolerance: Tolerance,
-        on_notice: &mut OnNotice<'_>,
-    ) -> Result<Self> {
-        let observed = observe_commands(input, pipeline, on_notice)?;
-        let times = command_times(&observed.commands);
-        let labels = observed.aligned(labels, tolerance);
-        let matching = labels.matching(&times, tolerance).ok();
-        Ok(Self { observed, labels, times, matching })
-    }
-
     /// How many labels have no command.
     fn unmatched(&self) -> usize {
         self.matching.as_ref().map_or(usize::MAX, Matching::unmatched)
@@ -106,11 +96,10 @@ impl Found {
             labels.check_use(&matching, &times, tolerance)?;
         }
         let mut remarks = labels.unmatched(&matching, &times, tolerance);
-        let mut pairs: Vec<(&[u32], &ObservedCommand)> = matching
-            .pairs
-            .iter()
-            .filter_map(|(row, at)| Some((&*labels.labels().rows.get(*row)?.counts, commands.get(*at)?)))
-            .collect();
+        let rows = &labels.labels().rows;
+        let pairs = matching.pairs.iter();
+        let pairs = pairs.filter_map(|(row, at)| Some((&*rows.get(*row)?.counts, commands.get(*at)?)));
+        let mut pairs: Vec<(&[u32], &ObservedCommand)> = pairs.collect();
         pairs.sort_by_key(|(_, observed)| observed.command.time_ns);
         let matched: Vec<ObservedCommand> = pairs.iter().map(|(_, observed)| (*observed).clone()).collect();
         let chosen = choose_basis(&matched, None);

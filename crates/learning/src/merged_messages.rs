@@ -23,9 +23,9 @@ pub(crate) fn merged_messages(
     within_ns: i64,
 ) -> Option<String> {
     let expected = |label: &Label| {
-        let mut sum = sizes.overhead;
+        let mut sum = sizes.fit.overhead;
         for (name, count) in labels.actions.iter().zip(&label.counts).filter(|(_, count)| **count > 0) {
-            let action = sizes.actions.iter().find(|action| action.name == *name)?;
+            let action = sizes.fit.actions.iter().find(|action| action.name == *name)?;
             sum = sum.saturating_add(action.size.saturating_mul((*count).into()));
         }
         Some(sum)
@@ -41,11 +41,11 @@ pub(crate) fn merged_messages(
             // A second message has its own overhead; a merged body has one for both.
             let both = expected(other).map(|bytes| own_bytes.saturating_add(bytes));
             let is_sum = |sum: i64| sum.abs_diff(*size) <= NEAR_BYTES;
-            is_near && both.is_some_and(|sum| is_sum(sum) || is_sum(sum.saturating_sub(sizes.overhead)))
+            is_near && both.is_some_and(|sum| is_sum(sum) || is_sum(sum.saturating_sub(sizes.fit.overhead)))
         })
     };
-    let records = sizes.outliers.iter().filter(holds_two).count();
-    let is_usual = records as f64 >= MIN_SHARE * sizes.outliers.len() as f64;
+    let records = sizes.fit.outliers.iter().filter(holds_two).count();
+    let is_usual = records as f64 >= MIN_SHARE * sizes.fit.outliers.len() as f64;
     (records >= MIN_RECORDS && is_usual).then(|| {
         format!(
             "{records} commands are as long as two labelled ones together, and the second label has none: several \
@@ -91,7 +91,7 @@ mod tests {
             }
         }
         let sizes = learn_sizes(FitMethod::Robust, &names, &commands).unwrap();
-        assert_eq!(sizes.outliers.len(), merged.len());
+        assert_eq!(sizes.fit.outliers.len(), merged.len());
         let labels = Labels { actions: names.to_vec(), rows, ..Labels::default() };
         merged_messages(&labels, &matching, &sizes, &sizes_of, 2_000_000_000)
     }

@@ -92,11 +92,15 @@ fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
     basis.reply_bytes(command.reply_bytes, command.replies, size)
 }
 
+/// Whether sizes are known only as ranges, those of a block cipher.
+pub(crate) fn is_in_blocks(basis: &Basis) -> bool {
+    matches!(basis, Basis::Plaintext { record_overhead: [least, most], .. } if least < most)
+}
+
 /// The size of each reply to a command in a basis, where all of them are listed; under a block cipher, the greatest that
 /// it may have: replies with as many blocks look alike. `None` for the exact sizes of a session beside others in blocks.
 pub(crate) fn single_replies(basis: &Basis, command: &Command) -> Option<Vec<i64>> {
-    let in_blocks = matches!(basis, Basis::Plaintext { record_overhead: [least_added, most_added], .. } if least_added < most_added);
-    if in_blocks && command.plaintext.is_some() && !is_range(command) {
+    if is_in_blocks(basis) && command.plaintext.is_some() && !is_range(command) {
         return None;
     }
     let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };

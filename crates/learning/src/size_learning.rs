@@ -18,18 +18,11 @@ const NO_DEVIATION: f64 = 0.1;
 /// What the labelled commands say about sizes.
 #[derive(Debug)]
 pub(crate) struct LearnedSizes {
-    pub(crate) overhead: i64,
-    pub(crate) actions: Vec<Action>,
-    /// For each action a credible interval of its size, in bytes.
-    pub(crate) intervals: Vec<[i64; 2]>,
+    /// The sums, whose outliers are the indices of all commands that were left out, in ascending order; without actions
+    /// if there are kinds alone.
+    pub(crate) fit: Fit,
     pub(crate) kinds: Option<Kinds>,
-    pub(crate) neighbours: Neighbours,
-    pub(crate) smoothing: Smoothing,
     pub(crate) padding: Option<LearnedPadding>,
-    /// The posterior probability that these sizes are right.
-    pub(crate) certainty: f64,
-    /// Indices of commands that were left out, in ascending order.
-    pub(crate) outliers: Vec<usize>,
     /// Whether sizes depend on the labels, and in sums where the labels separate these: else the commands are probably
     /// others than the labelled ones.
     pub(crate) follow_labels: bool,
@@ -37,7 +30,6 @@ pub(crate) struct LearnedSizes {
     pub(crate) hold: bool,
     /// Why no sum of sizes holds, however many commands are labelled; `None` if sums may hold.
     pub(crate) without_sums: Option<String>,
-    pub(crate) ambiguous_shifts: Vec<i64>,
     /// The commands that sums explain, with counts of the separate actions alone, without outliers.
     pub(crate) additive: Vec<LabelledCommand>,
     pub(crate) separation: Separation,
@@ -148,26 +140,19 @@ pub(crate) fn before_padding(commands: &[LabelledCommand], padding: &LearnedPadd
 impl LearnedSizes {
     /// Whether sums or some sizes are not known for certain.
     pub(crate) fn are_open(&self) -> bool {
-        self.kinds.is_some() || self.certainty < CERTAIN
+        self.kinds.is_some() || self.fit.certainty < CERTAIN
     }
 
     fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
         let kept = commands.into_iter().zip(0..).filter(|(_, at)| fit.outliers.binary_search(at).is_err());
         let additive = kept.map(|(command, _)| command).collect();
         Self {
-            overhead: fit.overhead,
-            actions: fit.actions,
-            intervals: fit.intervals,
+            fit,
             kinds: None,
-            neighbours: fit.neighbours,
-            smoothing: fit.smoothing,
             padding: None,
-            certainty: fit.certainty,
-            outliers: fit.outliers,
             follow_labels: true,
             hold: true,
             without_sums: None,
-            ambiguous_shifts: fit.ambiguous_shifts,
             additive,
             separation,
             remarks: Vec::new(),
@@ -203,7 +188,8 @@ impl LearnedSizes {
         let kinds = learn_kinds(names, rest.iter(), indices.len());
         let padding = padding.map(LearnedPadding::Modulo);
         let hold = !is_refuted && !is_lasting;
-        let mut learned = Self { kinds, padding, outliers, hold, remarks, warnings, ..learned };
+        let mut learned = Self { kinds, padding, hold, remarks, warnings, ..learned };
+        learned.fit.outliers = outliers;
         if let Some(fault) = fault {
             learned.add_fault(fault);
         }
@@ -241,25 +227,19 @@ impl LearnedSizes {
         }
         let seen = kinds.list.iter().flat_map(|kind| &kind.seen);
         let tuples = seen.map(|seen| EpsilonTuple { size: seen.size, epsilon: 0, times: seen.times });
-        Ok(Self {
+        let fit = Fit {
             overhead: 0,
             actions: Vec::new(),
             intervals: Vec::new(),
-            neighbours: Neighbours::new(tuples).ok_or(FitError::NoCommands)?,
-            kinds: Some(kinds),
-            smoothing: Smoothing::NEAREST,
-            padding: None,
             certainty: 1.0,
+            neighbours: Neighbours::new(tuples).ok_or(FitError::NoCommands)?,
+            smoothing: Smoothing::NEAREST,
             outliers: doubted,
-            follow_labels: independent.is_none(),
-            hold: independent.is_none(),
-            without_sums: None,
             ambiguous_shifts: Vec::new(),
-            additive: Vec::new(),
-            separation,
-            remarks: Vec::new(),
-            warnings,
-        })
+        };
+        let (follow_labels, hold) = (independent.is_none(), independent.is_none());
+        let learned = Self::of_fit(fit, Vec::new(), separation);
+        Ok(Self { kinds: Some(kinds), follow_labels, hold, warnings, ..learned })
     }
 
     /// What the kinds say, and what nothing says.
@@ -273,7 +253,7 @@ impl LearnedSizes {
         }
         let Some(kinds) = &self.kinds else { return };
         let count = kinds.list.len();
-        if self.actions.is_empty() {
+        if self.fit.actions.is_empty() {
             let known = match count {
                 1 => "the one kind of command that was labelled, as it is".to_owned(),
                 _ => format!("the {count} kinds of command that were labelled, as they are"),
@@ -307,7 +287,7 @@ impl LearnedSizes {
     /// Names actions and kinds whose sizes do not tell them apart.
     fn describe_equal_sizes(&mut self) {
         let mut of_size: Vec<(i64, Vec<String>)> = Vec::new();
-        for Action { name, size, .. } in &self.actions {
+        for Action { name, size, .. } in &self.fit.actions {
             let known = of_size.iter().position(|(known, _)| known == size).unwrap_or(of_size.len());
             of_size.resize(of_size.len().max(known + 1), (*size, Vec::new()));
             of_size[known].1.push(format!("`{name}`"));

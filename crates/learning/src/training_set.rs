@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_fit::{
-    ExperimentDesign, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
+    ExperimentDesign, Fit, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
 };
 use sizeleak_labels::{LabelFile, Matching, Tolerance};
 use sizeleak_model::policies::PaddingPolicy;
@@ -127,15 +127,16 @@ impl TrainingSet<'_> {
         remarks.extend(sizes.remarks.iter().cloned().chain(self.left_out(&sizes, &matching)));
         let warnings = self.warnings(&sizes, &plan, &matching, &commands);
         let pairs = matching.pairs.iter().map(|(_, command)| *command).enumerate();
-        let is_outlier = |pair: &usize| sizes.outliers.binary_search(pair).is_ok();
+        let is_outlier = |pair: &usize| sizes.fit.outliers.binary_search(pair).is_ok();
         let (left_out, learned_from): (Vec<_>, Vec<_>) = pairs.partition(|(pair, _)| is_outlier(pair));
         let [left_out, learned_from] =
             [left_out, learned_from].map(|pairs| pairs.into_iter().map(|(_, command)| command).collect());
         // Labels that match commands whose sizes say nothing of them match something else, such as headers.
-        let without_size = if sizes.follow_labels { sizes.outliers.len() } else { self.labels.labels().rows.len() };
+        let without_size = if sizes.follow_labels { sizes.fit.outliers.len() } else { self.labels.labels().rows.len() };
         let mismatches = self.mismatches(&matching, &times) + without_size;
         let leaves_sizes_open = sizes.are_open();
-        let LearnedSizes { actions, kinds, additive, certainty, .. } = sizes;
+        let LearnedSizes { fit, kinds, additive, .. } = sizes;
+        let Fit { overhead, actions, intervals, certainty, neighbours, smoothing, .. } = fit;
         let has =
             |command: &&LabelledCommand, action: usize| command.counts.get(action).is_some_and(|count| *count > 0);
         let occurrences = |action: usize| additive.iter().filter(|command| has(command, action)).count();
@@ -163,12 +164,12 @@ impl TrainingSet<'_> {
         let reply_bytes = learn_reply_bytes(of_robust, actions.len());
         let mut model = Model {
             scope: Scope::default(),
-            overhead: sizes.overhead,
+            overhead,
             actions,
             kinds,
             inventory,
-            neighbours: sizes.neighbours,
-            smoothing: sizes.smoothing,
+            neighbours,
+            smoothing,
             prior: None,
             replies,
             reply_bytes,
@@ -190,7 +191,7 @@ impl TrainingSet<'_> {
             remarks,
             warnings,
             leaves_sizes_open,
-            intervals: sizes.intervals,
+            intervals,
             certainty,
             without_sums: sizes.without_sums,
             services: Vec::new(),
@@ -273,7 +274,7 @@ impl TrainingSet<'_> {
         if sizes.separation.separate.len() < actions.len() {
             return Ok(self.missing_commands(matching, &self.limits()?).0);
         }
-        if sizes.ambiguous_shifts.is_empty() {
+        if sizes.fit.ambiguous_shifts.is_empty() {
             return Ok(RecordingPlan::new(actions, Vec::new()));
         }
         let long = ExperimentDesign::long_commands(actions.len(), &self.limits()?, MAX_ACTIONS);
@@ -321,9 +322,9 @@ impl TrainingSet<'_> {
     }
 
     fn left_out(&self, sizes: &LearnedSizes, matching: &Matching) -> Option<String> {
-        let count = sizes.outliers.len();
+        let count = sizes.fit.outliers.len();
         (count > 0).then(|| {
-            let (file, lines) = (self.labels.path().display(), self.labels.lines(&rows(&sizes.outliers, matching)));
+            let (file, lines) = (self.labels.path().display(), self.labels.lines(&rows(&sizes.fit.outliers, matching)));
             format!(
                 "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, \
                  noise taken for a command, or a message of another form): {lines}"
@@ -334,10 +335,10 @@ impl TrainingSet<'_> {
 
 /// Whether the sizes of all actions may be off together.
 fn growing_length_fields(sizes: &LearnedSizes, plan: &RecordingPlan) -> Option<String> {
-    if sizes.ambiguous_shifts.is_empty() {
+    if sizes.fit.ambiguous_shifts.is_empty() {
         return None;
     }
-    let shifts: Vec<String> = sizes.ambiguous_shifts.iter().map(|shift| format!("{shift:+}")).collect();
+    let shifts: Vec<String> = sizes.fit.ambiguous_shifts.iter().map(|shift| format!("{shift:+}")).collect();
     let remedy = if plan.is_empty() { "no longer commands are possible".to_owned() } else { plan.in_words() };
     Some(format!(
         "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; \

@@ -21,7 +21,7 @@ use crate::error::{LearningError, Result};
 use crate::observed_commands::{
     ObservedCommands, OnNotice, SEGMENTER, command_times, observe_commands, patient, scope_of,
 };
-use crate::size_basis::CipherSuite;
+use crate::size_basis::{CipherSuite, is_in_blocks};
 use answers::answers;
 use first_model::{action_names, first_model};
 use observations::ServiceObservations;
@@ -97,7 +97,7 @@ impl UnlabelledRun<'_> {
         let Some(found) = found else {
             return Err(InputError::NoCommands(Box::new(observed.seen)).into());
         };
-        if found.has_ranges() {
+        if is_in_blocks(&found.basis) {
             return Err(LearningError::HiddenSizes);
         }
         let labelled_names = labels.map_or(&[][..], |(labels, _)| &labels.labels().actions);

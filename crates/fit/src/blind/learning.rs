@@ -43,11 +43,9 @@ struct Refined {
 /// # Errors
 /// [`BlindFitError`], which says what is missing.
 pub fn learn(observations: &[Observation], names: &[String], options: &Options) -> Result<BlindFit, BlindFitError> {
-    for observation in observations {
-        let counts = observation.counts.as_ref().map_or(names.len(), Vec::len);
-        if counts != names.len() {
-            return Err(BlindFitError::LabelLength { counts, names: names.len() });
-        }
+    let mut counts = observations.iter().filter_map(|observation| observation.counts.as_ref());
+    if let Some(counts) = counts.find(|counts| counts.len() != names.len()) {
+        return Err(BlindFitError::LabelLength { counts: counts.len(), names: names.len() });
     }
     let mut classes = ReplyClasses::of(observations);
     let mut rows = Rows::of(observations, &classes);
@@ -58,14 +56,11 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     if sizes < MIN_SIZES {
         return Err(BlindFitError::TooFewSizes { sizes, needed: MIN_SIZES });
     }
-    if classes.sizes.is_empty() {
+    let (mut found, silent) = if classes.sizes.is_empty() {
         rows = rows.of_small_sizes();
-    }
-    let silent = if classes.sizes.is_empty() { MAX_ACTIONS / 2 } else { 3 };
-    let mut found = if classes.sizes.is_empty() {
-        search_lengths(&rows, options.is_wire)
+        (search_lengths(&rows, options.is_wire), MAX_ACTIONS / 2)
     } else {
-        search(&rows, classes.sizes.len(), options.is_wire)
+        (search(&rows, classes.sizes.len(), options.is_wire), 3)
     };
     while let Some(class) = found.first().and_then(foreign_class) {
         classes = classes.without(class);

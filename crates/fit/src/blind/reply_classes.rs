@@ -82,12 +82,10 @@ impl ReplyClasses {
 
     /// How many replies of foreign sizes a command has on average.
     pub(super) fn foreign(&self, observations: &[Observation]) -> f64 {
-        let listed = observations.iter().filter_map(|observation| observation.replies.as_ref());
-        let (commands, replies) = listed.fold((0, 0), |(commands, replies), listed| {
-            let foreign = listed.iter().take(MAX_REPLIES).filter(|reply| self.foreign.contains(reply)).count();
-            (commands + 1, replies + foreign)
-        });
-        replies as f64 / f64::from(commands.max(1))
+        let listed = || observations.iter().filter_map(|observation| observation.replies.as_ref());
+        let foreign = |reply: &&i64| self.foreign.contains(*reply);
+        let replies = listed().flat_map(|listed| listed.iter().take(MAX_REPLIES)).filter(foreign).count();
+        replies as f64 / listed().count().max(1) as f64
     }
 
     /// How many replies of each class there are, and how many of none. A reply that is the sum of two classes counts as
@@ -95,11 +93,7 @@ impl ReplyClasses {
     pub(super) fn counts(&self, replies: &[i64]) -> Option<(Vec<u8>, usize)> {
         let mut counts = vec![0_u8; self.sizes.len()];
         let mut other = 0;
-        let mut add = |class: usize| {
-            if let Some(count) = counts.get_mut(class) {
-                *count = count.saturating_add(1);
-            }
-        };
+        let mut add = |class: usize| counts[class] = counts[class].saturating_add(1);
         let tells = |reply: &&i64| !self.constant.contains(*reply) && !self.foreign.contains(*reply);
         for reply in replies.iter().take(MAX_REPLIES).filter(tells) {
             match self.sizes.binary_search(reply) {

@@ -56,9 +56,14 @@ impl Search<'_> {
         let all = || (0..self.commands.len()).filter(may_be_used);
         let mut epsilons = self.remaining(parameters, &levels, all());
         let outliers = epsilons.iter().filter(|(_, epsilon)| epsilon.is_none()).map(|(at, _)| *at).collect();
-        // As of a new command: of those that a sample was learned from it explains more.
+        // As of a new command: of those that a sample was learned from it explains more. So each is left to the first
+        // sample, from its own number on, that does not hold it.
+        let first_without = |at: usize| {
+            let own = at % samples.len();
+            (own..samples.len()).chain(0..own).find(|number| !samples[*number].commands.contains(&at))
+        };
         for (number, sample) in samples.iter().enumerate() {
-            let others = all().filter(|at| Resample::is_first_without(*at, number, &samples));
+            let others = all().filter(|at| first_without(*at) == Some(number));
             for (at, epsilon) in self.remaining(&sample.parameters, &levels, others) {
                 if let Some(known) = epsilons.get_mut(&at).filter(|known| known.is_some()) {
                     *known = epsilon.or(*known);

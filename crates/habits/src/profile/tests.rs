@@ -170,10 +170,9 @@ fn the_ends_of_time_are_days_like_others() {
     detector.observe(command("on", i64::MAX));
     detector.advance(i64::MAX);
     let mut home = Home::new(TimeZone::UTC, Components::ALL);
-    let mut peaks = Vec::new();
     for time_ns in [i64::MIN, i64::MIN + 1, 0, i64::MAX - 1, i64::MAX] {
-        home.observe(command("on", time_ns), &mut peaks);
-        home.advance(time_ns, &mut peaks);
+        home.observe(command("on", time_ns));
+        home.advance(time_ns);
     }
     let mut ends = Profile::new("Europe/Berlin").unwrap();
     ends.add("192.168.1.20", vec![command("on", i64::MIN), command("on", i64::MAX)]);
@@ -190,12 +189,12 @@ fn a_long_silence_is_counted_by_the_day() {
     let first = said(detector.advance(start + 10 * DAY));
     assert_eq!((first, said(detector.advance(start + 390 * DAY))), (1, 0));
     let score = |by: &[i64]| {
-        let (mut home, mut peaks) = (profile.home("192.168.1.20"), Vec::new());
+        let mut home = profile.home("192.168.1.20");
         for days in by {
-            peaks.clear();
-            home.advance(start + days * DAY, &mut peaks);
+            home.peaks.clear();
+            home.advance(start + days * DAY);
         }
-        peaks.iter().map(|peak| peak.score).fold(0.0, f64::max)
+        home.peaks.iter().map(|peak| peak.score).fold(0.0, f64::max)
     };
     let days: Vec<i64> = (1..=200).collect();
     let (by_day, at_once) = (score(&days), score(&[200]));

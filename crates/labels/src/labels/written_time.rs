@@ -65,10 +65,6 @@ impl<'a> TimeReader<'a> {
         Ok(time)
     }
 
-    pub(crate) fn format(&self) -> Option<&DateFormat> {
-        self.format.as_ref()
-    }
-
     /// Whether the times have no seconds: none is written, or all are 0 and that is no accident.
     pub(crate) fn is_to_the_minute(&self) -> bool {
         let is_accident = self.times < MIN_WHOLE_MINUTES && !self.are_without_seconds;

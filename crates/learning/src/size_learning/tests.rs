@@ -43,7 +43,7 @@ fn single_actions_are_learned_as_whole_commands() {
     let learned = learn(&commands);
     let kinds = learned.kinds.unwrap();
     assert_eq!(kinds.list.iter().map(Kind::in_words).collect::<Vec<_>>(), ["on", "red"]);
-    assert!(learned.actions.is_empty() && learned.warnings.len() == 1, "{:?}", learned.warnings);
+    assert!(learned.fit.actions.is_empty() && learned.warnings.len() == 1, "{:?}", learned.warnings);
     assert!(learned.warnings[0].contains("no labelled command has `off`"), "{:?}", learned.warnings);
     assert!(learned.remarks[0].contains("what other combinations weigh is not known"), "{:?}", learned.remarks);
 }
@@ -54,7 +54,7 @@ fn sizes_that_compound_labels_separate_are_split_and_the_rest_stays_tied() {
         (0..8).flat_map(|_| [command(88, [1, 0, 0]), command(116, [2, 0, 0]), command(131, [0, 1, 1])]).collect();
     commands.push(command(60 + 56 + 71, [2, 1, 1]));
     let learned = learn(&commands);
-    assert_eq!((learned.overhead, learned.actions.len(), learned.actions[0].size), (60, 1, 28));
+    assert_eq!((learned.fit.overhead, learned.fit.actions.len(), learned.fit.actions[0].size), (60, 1, 28));
     let kinds = learned.kinds.unwrap();
     assert_eq!(kinds.list.iter().map(Kind::in_words).collect::<Vec<_>>(), ["off + red", "2 on + off + red"]);
     assert!(learned.remarks[0].contains("`off`, `red` stay tied"), "{:?}", learned.remarks);
@@ -83,7 +83,7 @@ fn messages_without_actions_are_a_kind_of_their_own() {
     commands.retain(|command| command.counts.iter().any(|count| *count > 0));
     commands.extend([command(30, [0; 3]), command(30, [0; 3])]);
     let learned = learn(&commands);
-    assert_eq!((learned.overhead, learned.actions[0].size), (60, 28));
+    assert_eq!((learned.fit.overhead, learned.fit.actions[0].size), (60, 28));
     assert_eq!(learned.kinds.unwrap().list[0].in_words(), "no action");
 }
 
@@ -115,8 +115,8 @@ fn padded_messages_are_learned_from_ranges() {
     let learned = learn(&mixed(90, |counts, _| (additive(counts) + 5 + 15) / 16 * 16 + 9));
     assert_eq!(learned.padding, Some(LearnedPadding::Modulo(16)), "{:?}", learned.warnings);
     assert!(learned.remarks[0].contains("padded") && learned.remarks[0].contains("16 bytes"), "{:?}", learned.remarks);
-    for (action, size) in learned.actions.iter().zip([28, 31, 40]) {
-        assert!((action.size - size).abs() <= 3, "{:?}", learned.actions);
+    for (action, size) in learned.fit.actions.iter().zip([28, 31, 40]) {
+        assert!((action.size - size).abs() <= 3, "{:?}", learned.fit.actions);
     }
 }
 

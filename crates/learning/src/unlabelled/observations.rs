@@ -43,11 +43,8 @@ impl ServiceObservations {
         let times: Vec<i64> = commands.iter().map(|one| one.command.time_ns).collect();
         let mut counts: Vec<Option<Vec<u32>>> = vec![None; commands.len()];
         if let Some((labels, tolerance)) = labels {
-            let rows = &labels.labels().rows;
             for (row, at) in labels.matching(&times, tolerance)?.pairs {
-                if let (Some(row), Some(of_command)) = (rows.get(row), counts.get_mut(at)) {
-                    *of_command = Some(row.counts.clone());
-                }
+                counts[at] = labels.labels().rows.get(row).map(|row| row.counts.clone());
             }
         }
         let mut by_service: BTreeMap<Option<usize>, (usize, usize)> = BTreeMap::new();
@@ -77,10 +74,5 @@ impl ServiceObservations {
             basis: chosen.basis,
             remarks: chosen.remarks,
         }))
-    }
-
-    /// Whether sizes are known only as ranges.
-    pub(super) fn has_ranges(&self) -> bool {
-        matches!(&self.basis, Basis::Plaintext { record_overhead: [least, most], .. } if least < most)
     }
 }

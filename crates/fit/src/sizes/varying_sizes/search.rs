@@ -338,16 +338,7 @@ fn move_single(groups: &[Group], targets: &[i64], parameters: &mut Parameters) {
 /// What some of the commands make most likely.
 pub(super) struct Resample {
     pub(super) parameters: Parameters,
-    commands: BTreeSet<usize>,
-}
-
-impl Resample {
-    /// Whether this sample, of this number among all, is the first from a command's own number on that does not hold it.
-    pub(super) fn is_first_without(command: usize, number: usize, all: &[Self]) -> bool {
-        let own = command % all.len();
-        let mut from_own = (own..all.len()).chain(0..own);
-        from_own.find(|at| !all[*at].commands.contains(&command)) == Some(number)
-    }
+    pub(super) commands: BTreeSet<usize>,
 }
 
 /// Distributions and levels that explain the commands.
