@@ -46,7 +46,7 @@ pub struct Additivity {
     /// Mean deviation of a command from what its parts sum up to, in bytes. Where sizes vary, single commands deviate
     /// in any case: then that of the means over commands of the same number of actions.
     pub mean_deviation: f64,
-    /// By how many bytes an action that occurs again is shorter than the first time, if commands tell.
+    /// By how many bytes an action that occurs again is shorter than the first time, as by compression; if commands tell.
     pub repeated_shorter: Option<f64>,
     /// How many bytes longer one of two forms of messages is, and the share of commands that have it.
     pub forms: Option<(i64, f64)>,
@@ -71,11 +71,6 @@ impl Additivity {
             repeated_shorter: repeated_shorter(&sizes, commands),
             forms: forms(residuals),
         }
-    }
-
-    /// Whether compression explains deviations.
-    pub fn is_compressed(&self) -> bool {
-        self.repeated_shorter.is_some()
     }
 }
 

@@ -84,19 +84,14 @@ pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand])
     RowSpace::of(actions, commands).undetermined()
 }
 
-/// Whether the commands determine |ac|.
-pub(crate) fn determines_overhead(actions: usize, commands: &[LabelledCommand]) -> bool {
-    RowSpace::of(actions, commands).contains_unit(0)
-}
-
 /// The row space of the design matrix, as a basis in echelon form.
-struct RowSpace {
+pub(crate) struct RowSpace {
     /// The basis, indexed by each row's first non-zero column, which is 1.
     rows: Vec<Option<Vec<u64>>>,
 }
 
 impl RowSpace {
-    fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
+    pub(crate) fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
         let mut space = Self { rows: vec![None; actions + 1] };
         let mut different: Vec<&[u32]> = commands.iter().map(|command| command.counts.as_slice()).collect();
         different.sort_unstable();
@@ -145,12 +140,13 @@ impl RowSpace {
     }
 
     /// The actions whose unit row is outside this space.
-    fn undetermined(&self) -> Vec<usize> {
+    pub(crate) fn undetermined(&self) -> Vec<usize> {
         (0..self.rows.len().saturating_sub(1)).filter(|action| !self.contains_unit(action + 1)).collect()
     }
 
-    /// Whether the space contains the row that is 1 in this column and 0 elsewhere.
-    fn contains_unit(&self, column: usize) -> bool {
+    /// Whether the space contains the row that is 1 in this column and 0 elsewhere: commands determine |ac|, of column 0,
+    /// or the size of an action.
+    pub(crate) fn contains_unit(&self, column: usize) -> bool {
         let mut unit = vec![0; self.rows.len()];
         unit[column] = 1;
         self.reduce(&mut unit).is_none()

@@ -30,7 +30,7 @@ pub fn learn_prior(
     inventory: Option<&Inventory>,
     limits: &Limits,
 ) -> Option<Prior> {
-    let usage = without_experiments(commands, limits, actions.len());
+    let usage = usage_of(commands, limits, actions.len());
     if usage.is_empty() {
         return None;
     }
@@ -57,22 +57,16 @@ fn with_recurring(habits: &Prior, usage: &[&LabelledCommand], base: &[f64], limi
 /// others teach, so that automations of one week only are not taken for those of every week.
 fn recurring_is_seen_again(usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> bool {
     let stretch = usage.len().div_ceil(HELD_BACK);
-    let gain: f64 = (0..usage.len())
-        .step_by(stretch)
-        .map(|begin| {
-            let end = usage.len().min(begin + stretch);
-            let others = [&usage[..begin], &usage[end..]].concat();
-            if others.is_empty() {
-                return 0.0;
-            }
+    let ln = |prior: &Prior, counts: &[u32]| prior.whole_probability(counts).max(MIN_PROBABILITY).ln();
+    let mut gain = 0.0;
+    for (begin, held_back) in (0..).step_by(stretch).zip(usage.chunks(stretch)) {
+        let others = [&usage[..begin], &usage[begin + held_back.len()..]].concat();
+        if !others.is_empty() {
             let without = of_habits(&others, base, limits);
             let with = with_recurring(&without, &others, base, limits);
-            let ln = |prior: &Prior, command: &LabelledCommand| {
-                prior.whole_probability(&command.counts).max(MIN_PROBABILITY).ln()
-            };
-            usage[begin..end].iter().map(|command| ln(&with, command) - ln(&without, command)).sum::<f64>()
-        })
-        .sum();
+            gain += held_back.iter().map(|one| ln(&with, &one.counts) - ln(&without, &one.counts)).sum::<f64>();
+        }
+    }
     gain > 0.0
 }
 
@@ -88,11 +82,7 @@ fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits
 
 /// The commands that are not part of a round of experiments: a complete one, or an incomplete last one if there are
 /// only experiments.
-fn without_experiments<'a>(
-    commands: &'a [LabelledCommand],
-    limits: &Limits,
-    actions: usize,
-) -> Vec<&'a LabelledCommand> {
+fn usage_of<'a>(commands: &'a [LabelledCommand], limits: &Limits, actions: usize) -> Vec<&'a LabelledCommand> {
     let experiment = |command: &LabelledCommand| {
         let mut occurring = command.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         match (occurring.next(), occurring.next()) {

@@ -2,7 +2,7 @@
 
 use sizeleak_model::LabelledCommand;
 
-use crate::experiment_design::{determines_overhead, undetermined_actions};
+use crate::experiment_design::RowSpace;
 
 /// What labelled commands say about the parts of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,11 +26,12 @@ impl Separation {
         loop {
             let left: Vec<LabelledCommand> =
                 commands.iter().filter_map(|command| project(command, &separate)).collect();
-            if separate.is_empty() || !determines_overhead(separate.len(), &left) {
+            let space = RowSpace::of(separate.len(), &left);
+            if separate.is_empty() || !space.contains_unit(0) {
                 separate.clear();
                 break;
             }
-            let undetermined = undetermined_actions(separate.len(), &left);
+            let undetermined = space.undetermined();
             if undetermined.is_empty() {
                 break;
             }
@@ -39,14 +40,6 @@ impl Separation {
         }
         let tied = present.into_iter().filter(|action| !separate.contains(action)).collect();
         Self { separate, tied, absent }
-    }
-
-    /// The same with no action separate.
-    #[must_use]
-    pub fn tying_all(&self) -> Self {
-        let mut tied = [self.separate.as_slice(), &self.tied].concat();
-        tied.sort_unstable();
-        Self { separate: Vec::new(), tied, absent: self.absent.clone() }
     }
 
     /// The command with the counts of the separate actions alone; `None` if it has no action, or others.

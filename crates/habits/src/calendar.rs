@@ -1,5 +1,6 @@
 //! Days as people live them: by the clock of their home, from four in the morning, when most sleep, to the next.
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
@@ -7,6 +8,7 @@ const HOUR: i64 = 3_600;
 pub(crate) const DAY_SECONDS: f64 = 86_400.0;
 
 const FIRST_HOUR: i64 = 4;
+const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LocalTime {
@@ -55,7 +57,8 @@ impl Calendar {
         let clock = local.time();
         let seconds = i64::from(clock.hour()) * HOUR + i64::from(clock.minute()) * 60 + i64::from(clock.second());
         let second = seconds as f64 + f64::from(clock.subsec_nanosecond()) / 1e9;
-        let day = days_since_epoch(local.date()) - i64::from(seconds < FIRST_HOUR * HOUR);
+        let date = local.date().duration_since(EPOCH).as_hours() / 24;
+        let day = date - i64::from(seconds < FIRST_HOUR * HOUR);
         LocalTime { day, second }
     }
 
@@ -75,17 +78,12 @@ impl Calendar {
     /// When a second of a day is by the clock, in nanoseconds since the epoch; seconds before four are of the next date.
     pub(crate) fn time_ns(&self, day: i64, second: f64) -> i64 {
         let next = i64::from(second < (FIRST_HOUR * HOUR) as f64);
-        let date = jiff::civil::date(1970, 1, 1).saturating_add((day + next).days());
+        let date = EPOCH.saturating_add((day + next).days());
         let whole = second.clamp(0.0, DAY_SECONDS - 1.0);
         let local = date.at(0, 0, 0, 0).saturating_add((whole as i64).seconds());
         let time = self.zone.to_ambiguous_zoned(local).compatible().map(|time| time.timestamp().as_nanosecond());
         time.ok().and_then(|time| i64::try_from(time).ok()).unwrap_or(i64::MAX)
     }
-}
-
-fn days_since_epoch(date: jiff::civil::Date) -> i64 {
-    let midnight = date.to_zoned(TimeZone::UTC).map_or(0, |midnight| midnight.timestamp().as_second());
-    midnight.div_euclid(24 * HOUR)
 }
 
 /// `07:15` of a second of a day.

@@ -69,7 +69,7 @@ impl NameRule {
     fn action(&self, path: &Path) -> Option<(String, u32)> {
         let Some(pattern) = &self.0 else {
             let file = path.file_name()?.to_string_lossy();
-            return action_in(&without_endings(&file)).or_else(|| action_in_folder(path));
+            return action_in(without_endings(&file)).or_else(|| action_in_folder(path));
         };
         let text = path.to_string_lossy();
         let found = pattern.captures(&text)?;
@@ -83,15 +83,14 @@ fn action_in_folder(path: &Path) -> Option<(String, u32)> {
     action_in(&path.parent()?.file_name()?.to_string_lossy())
 }
 
-fn without_endings(file: &str) -> String {
-    let mut name = file;
+fn without_endings(mut name: &str) -> &str {
     while let Some((stem, ending)) = name.rsplit_once('.')
         && ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
         && !stem.is_empty()
     {
         name = stem;
     }
-    name.to_owned()
+    name
 }
 
 fn action_in(name: &str) -> Option<(String, u32)> {
@@ -101,8 +100,7 @@ fn action_in(name: &str) -> Option<(String, u32)> {
             && (part.is_empty() || digits.bytes().any(|byte| byte.is_ascii_digit()))
     };
     let mut rest = name;
-    while let Some((before, after)) = rest.split_once(SEPARATORS).filter(|(before, _)| is_number(before)) {
-        debug_assert!(before.len() < rest.len());
+    while let Some((_, after)) = rest.split_once(SEPARATORS).filter(|(before, _)| is_number(before)) {
         rest = after;
     }
     while let Some((before, _)) = rest.rsplit_once(SEPARATORS).filter(|(_, after)| is_number(after)) {

@@ -60,16 +60,14 @@ impl LabelFile {
                 signed(fit.shift.offset_ns),
                 signed(fit.next_ns),
             ),
-            LabelClock::Agrees | LabelClock::Differs(_) if are_outside => {
+            LabelClock::Agrees | LabelClock::Differs(_) => if are_outside {
                 "name the captures that cover the labels, or correct the labels' clock (`sizeleak labels` with \
                  `--label-offset` or `--label-zone`)"
-                    .to_owned()
-            }
-            LabelClock::Agrees | LabelClock::Differs(_) => {
+            } else {
                 "no shift of their clock up to 26 h helps: are these the captures of the labels, is it the right \
                  gateway, and does the segmenter find its commands (`--set command-segmenter.…`)?"
-                    .to_owned()
             }
+            .to_owned(),
         }
     }
 

@@ -33,14 +33,13 @@ pub(crate) fn merged_messages(
     let without_command: Vec<&Label> =
         matching.missed.iter().chain(&matching.ambiguous).filter_map(|row| labels.rows.get(*row)).collect();
     let holds_two = |pair: &&usize| {
-        let Some((row, size)) = matching.pairs.get(**pair).zip(sizes_of.get(**pair)) else { return false };
-        let Some(own) = labels.rows.get(row.0) else { return false };
+        let (own, size) = (&labels.rows[matching.pairs[**pair].0], sizes_of[**pair]);
         let Some(own_bytes) = expected(own) else { return false };
         without_command.iter().any(|other| {
             let is_near = other.time_ns.abs_diff(own.time_ns) <= within_ns.unsigned_abs().saturating_mul(2);
             // A second message has its own overhead; a merged body has one for both.
             let both = expected(other).map(|bytes| own_bytes.saturating_add(bytes));
-            let is_sum = |sum: i64| sum.abs_diff(*size) <= NEAR_BYTES;
+            let is_sum = |sum: i64| sum.abs_diff(size) <= NEAR_BYTES;
             is_near && both.is_some_and(|sum| is_sum(sum) || is_sum(sum.saturating_sub(sizes.fit.overhead)))
         })
     };

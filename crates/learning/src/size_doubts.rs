@@ -57,25 +57,21 @@ impl SizeFault {
 
 /// What more labels would tell of sums.
 pub(crate) fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if fit.certainty < CERTAIN {
-        let open = fit.actions.iter().zip(&fit.intervals).filter(|(_, [least, most])| least < most);
-        let open = listed(open.map(|(action, [least, most])| format!("`{}` {least} to {most}", action.name)), SHOWN);
-        let open = if open.is_empty() { "all sizes".to_owned() } else { format!("{open} bytes") };
-        doubts.push(format!(
-            "the labels leave sizes open: {open} (95 % credible), and these sizes together are right with a probability \
-             of {:.0} %; label more commands of several actions",
-            100.0 * fit.certainty
-        ));
-    }
+    let open = fit.actions.iter().zip(&fit.intervals).filter(|(_, [least, most])| least < most);
+    let open = listed(open.map(|(action, [least, most])| format!("`{}` {least} to {most}", action.name)), SHOWN);
+    let open = if open.is_empty() { "all sizes".to_owned() } else { format!("{open} bytes") };
+    let open = format!(
+        "the labels leave sizes open: {open} (95 % credible), and these sizes together are right with a probability of \
+         {:.0} %; label more commands of several actions",
+        100.0 * fit.certainty
+    );
     let count = commands.len();
-    if count < MIN_COMMANDS {
-        doubts.push(format!(
-            "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known \
-             roughly, and probabilities may be off by a tenth; label {MIN_COMMANDS} commands or more"
-        ));
-    }
-    doubts
+    let few = format!(
+        "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known roughly, \
+         and probabilities may be off by a tenth; label {MIN_COMMANDS} commands or more"
+    );
+    let doubts = [(fit.certainty < CERTAIN, open), (count < MIN_COMMANDS, few)];
+    doubts.into_iter().filter(|(is_true, _)| *is_true).map(|(_, words)| words).collect()
 }
 
 /// That sizes do not add up, and why.

@@ -59,7 +59,9 @@ pub(crate) fn learn_sizes(
             Ok((fit, padding)) => LearnedSizes::of_summed(names, fit, padding, summed, separation),
             // A fitted size of 0 or less: the labels are true, but not in sums.
             Err(FitError::NoSize { action, size }) => {
-                let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
+                let tied = (0..names.len()).filter(|action| !separation.absent.contains(action)).collect();
+                let all_tied = Separation { separate: Vec::new(), tied, ..separation };
+                let mut learned = LearnedSizes::of_kinds(names, commands, all_tied)?;
                 (learned.follow_labels, learned.hold) = (false, false);
                 let fault = varying(commands);
                 let cause = fault.as_ref().map_or_else(String::new, |fault| format!("; {}", fault.words));
@@ -125,7 +127,7 @@ impl SummedCommands {
         let varied = fit.with_varying_sizes(&self.commands);
         let has_other_cause = || {
             let found = Additivity::of(&fit, &self.commands);
-            found.is_compressed() || found.forms.is_some()
+            found.repeated_shorter.is_some() || found.forms.is_some()
         };
         varied.filter(|_| !has_other_cause()).unwrap_or(fit)
     }

@@ -132,12 +132,8 @@ pub(super) fn anchor(epsilon: i64) -> f64 {
 fn new_sizes(old: &[(i64, f64)], counts: &[f64], least: f64) -> Vec<(i64, f64)> {
     let most = counts.iter().copied().fold(0.0, f64::max);
     let left = |size: i64, count: f64| if size == 0 { count } else { count - least };
-    let kept = old
-        .iter()
-        .zip(counts)
-        .map(|((size, _), count)| (*size, left(*size, *count)))
-        .filter(|(_, count)| *count > NEGLIGIBLE * most && *count > 1e-12);
-    let sizes = normalised(kept);
+    let kept = old.iter().zip(counts).map(|((size, _), count)| (*size, left(*size, *count)));
+    let sizes = normalised(kept.filter(|(_, count)| *count > NEGLIGIBLE * most && *count > 1e-12));
     if sizes.is_empty() { old.to_vec() } else { sizes }
 }
 
@@ -218,15 +214,10 @@ pub(super) fn share_at(shares: &[(i64, f64)], value: i64) -> f64 {
 /// with a small probability.
 pub(super) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
     let shares = |replies: usize| {
-        let mut weight = 1.0;
-        let weights: Vec<f64> = (0..=plan.most_silent)
-            .map(|silent| {
-                if silent > 0 {
-                    weight *= probability * (replies + silent) as f64 / silent as f64;
-                }
-                weight
-            })
-            .collect();
+        let mut weights = vec![1.0];
+        for silent in 1..=plan.most_silent {
+            weights.push(weights[silent - 1] * (probability * (replies + silent) as f64 / silent as f64));
+        }
         let total: f64 = weights.iter().sum();
         weights.into_iter().map(|weight| weight / total).collect()
     };

@@ -41,10 +41,9 @@ fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let all = atoms(&candidate.parameters, &expected);
     let silent = plan.classes - 1;
     let is_sum = |atom: &&Atom| {
-        let first = all.iter().filter(|first| first.class == atom.class);
-        let mut pairs = first
-            .flat_map(|first| all.iter().filter(|second| second.class == silent).map(move |second| (first, second)));
-        silent > 0 && pairs.any(|(first, second)| first.size + second.size == atom.size)
+        let seconds = || all.iter().filter(|second| second.class == silent);
+        let mut firsts = all.iter().filter(|first| first.class == atom.class);
+        silent > 0 && firsts.any(|first| seconds().any(|second| first.size + second.size == atom.size))
     };
     let sums: Vec<Atom> = all.iter().filter(is_sum).copied().collect();
     if sums.is_empty() {
@@ -58,8 +57,7 @@ fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
     parameters.silent = silent_start(plan, 0.2);
     let (parameters, log_likelihood) = repeat(plan, &targets, parameters, 20, step);
     if log_likelihood > expected.log_likelihood - 2.0 * cost_of_size(plan) * sums.len() as f64 {
-        candidate.parameters = parameters;
-        candidate.log_likelihood = log_likelihood;
+        (candidate.parameters, candidate.log_likelihood) = (parameters, log_likelihood);
     }
 }
 
@@ -76,13 +74,8 @@ fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
     for _ in 0..60 {
         let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
         let all = atoms(&candidate.parameters, &expected);
-        let Some(rarest) = all
-            .iter()
-            .filter(|atom| !tested.contains(&(atom.class, atom.size)))
-            .min_by(|a, b| a.count.total_cmp(&b.count))
-        else {
-            return;
-        };
+        let untested = all.iter().filter(|atom| !tested.contains(&(atom.class, atom.size)));
+        let Some(rarest) = untested.min_by(|a, b| a.count.total_cmp(&b.count)) else { return };
         tested.push((rarest.class, rarest.size));
         let Some(left) = without(&candidate.parameters, &expected, *rarest) else { continue };
         // What explains a lot is missed at once.
@@ -93,8 +86,7 @@ fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
         }
         let (left, log_likelihood) = repeat(plan, &targets, left, 4, step);
         if all.len() > step.most_sizes || log_likelihood > expected.log_likelihood - cost_of_size(plan) {
-            candidate.parameters = left;
-            candidate.log_likelihood = log_likelihood;
+            (candidate.parameters, candidate.log_likelihood) = (left, log_likelihood);
         }
     }
 }
@@ -108,11 +100,9 @@ fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<P
         // Then these were lost replies.
         let replying = all_replying(&parameters.sizes, expected);
         let lost = |share: f64, size: i64| share * share_at(&replying, size);
-        let own: Vec<(i64, f64)> = sizes
-            .iter()
-            .map(|(size, probability)| (*size, (probability - lost(parameters.lost, *size)).max(0.0)))
-            .filter(|(size, _)| *size != atom.size)
-            .collect();
+        let others = sizes.iter().filter(|(size, _)| *size != atom.size);
+        let own = others.map(|(size, probability)| (*size, (probability - lost(parameters.lost, *size)).max(0.0)));
+        let own: Vec<(i64, f64)> = own.collect();
         left.lost = (1.0 - own.iter().map(|(_, probability)| probability).sum::<f64>()).clamp(0.0, 1.0);
         let replying = replying.iter().map(|(size, _)| (*size, lost(left.lost, *size)));
         *sizes = normalised(own.into_iter().chain(replying).filter(|(_, probability)| *probability > 0.0));
@@ -133,11 +123,9 @@ pub(super) fn atoms(parameters: &Parameters, expected: &Expected) -> Vec<Atom> {
     let mut atoms = Vec::new();
     for (class, (sizes, counts)) in parameters.sizes.iter().zip(&expected.sizes).enumerate() {
         for ((size, probability), count) in sizes.iter().zip(counts).filter(|((size, _), _)| *size > 0) {
-            let own = if class == mute && mute > 0 {
-                1.0 - (parameters.lost * share_at(&lost, *size) / probability.max(1e-300)).min(1.0)
-            } else {
-                1.0
-            };
+            let is_mute = class == mute && mute > 0;
+            let lost = if is_mute { parameters.lost * share_at(&lost, *size) / probability.max(1e-300) } else { 0.0 };
+            let own = 1.0 - lost.min(1.0);
             if own * count >= MIN_COUNT {
                 atoms.push(Atom { class, size: *size, count: count * own });
             }

@@ -109,31 +109,25 @@ impl Plan {
 
     /// How often a class is in a sum, and the sum without one of it.
     pub(super) fn parts(&self, sum: usize) -> impl Iterator<Item = (usize, f64, usize)> {
-        self.keys[sum]
-            .iter()
-            .zip(&self.smaller[sum])
-            .enumerate()
-            .filter_map(|(class, (count, smaller))| smaller.map(|smaller| (class, f64::from(*count), smaller)))
+        let parts = self.keys[sum].iter().zip(&self.smaller[sum]).enumerate();
+        parts.filter_map(|(class, (count, smaller))| smaller.map(|smaller| (class, f64::from(*count), smaller)))
     }
 
     /// The distributions of all sums up to `most` bytes, without and with ε.
     pub(super) fn tables(&self, sizes: &[Vec<(i64, f64)>], epsilons: &[(i64, f64)], most: i64) -> (Vec<Pmf>, Vec<Pmf>) {
         let distribution = |values: &[(i64, f64)]| Pmf::from_values(values.iter().copied());
-        let (each, epsilon) =
-            (sizes.iter().map(|sizes| distribution(sizes)).collect::<Vec<_>>(), distribution(epsilons));
+        let each: Vec<Pmf> = sizes.iter().map(|sizes| distribution(sizes)).collect();
         let mut sums: Vec<Pmf> = Vec::with_capacity(self.keys.len());
         for smaller in &self.smaller {
             // Of the ways to make a sum, the cheapest: by the class of the fewest sizes.
             let ways = smaller.iter().zip(sizes).zip(&each);
-            let way = ways
-                .filter_map(|((smaller, sizes), one)| smaller.map(|smaller| (sizes.len(), smaller, one)))
-                .min_by_key(|(length, _, _)| *length);
-            let sum = match way {
+            let ways = ways.filter_map(|((smaller, sizes), one)| Some((sizes.len(), (*smaller)?, one)));
+            sums.push(match ways.min_by_key(|(length, ..)| *length) {
                 None => Pmf::certain(0),
                 Some((_, smaller, one)) => one.convolve_between(&sums[smaller], i64::MIN, most).trimmed(),
-            };
-            sums.push(sum);
+            });
         }
+        let epsilon = distribution(epsilons);
         let varied = sums.iter().map(|sum| sum.convolve(&epsilon).trimmed()).collect();
         (sums, varied)
     }

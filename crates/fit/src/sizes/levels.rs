@@ -37,8 +37,7 @@ impl Levels {
 
     /// How often the level rises.
     pub(crate) fn rises(&self) -> usize {
-        let from_zero = self.steps.first().is_some_and(|(from, _)| *from > i64::MIN);
-        self.steps.len().saturating_sub(1) + usize::from(from_zero)
+        self.steps.iter().filter(|(from, _)| *from > i64::MIN).count()
     }
 
     /// By how much these levels must raise the log-likelihood, compared with none.
@@ -87,8 +86,7 @@ impl Levels {
             }
             before.push(from);
         }
-        let best = likelihoods.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-        let mut level = best.map_or(0, |(level, _)| level);
+        let mut level = (0..LEVELS.len()).max_by(|a, b| likelihoods[*a].total_cmp(&likelihoods[*b])).unwrap_or(0);
         let mut of_sizes = Vec::with_capacity(before.len());
         for (size, before) in by_size.keys().zip(&before).rev() {
             of_sizes.push((*size, LEVELS[level]));

@@ -83,17 +83,12 @@ impl Search {
         let mut near = 0;
         for (difference, at) in differences {
             window.push_back((difference, at));
-            if let Some(times) = times_in_window.get_mut(at) {
-                near += usize::from(*times == 0);
-                *times += 1;
-            }
-            while let Some((first, at)) = window.front().copied().filter(|(first, _)| difference - first > width) {
+            near += usize::from(times_in_window[at] == 0);
+            times_in_window[at] += 1;
+            while let Some((_, at)) = window.front().copied().filter(|(first, _)| difference - first > width) {
                 window.pop_front();
-                debug_assert!(first <= difference);
-                if let Some(times) = times_in_window.get_mut(at) {
-                    *times -= 1;
-                    near -= usize::from(*times == 0);
-                }
+                times_in_window[at] -= 1;
+                near -= usize::from(times_in_window[at] == 0);
             }
             let first = window.front().map_or(difference, |(first, _)| *first);
             let peak = Peak { near, offset_ns: first.midpoint(difference) };

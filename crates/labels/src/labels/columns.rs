@@ -53,11 +53,8 @@ impl Columns {
         let actions: Vec<(usize, String)> =
             named().filter(|(column, _)| *column != time).map(|(column, name)| (column, name.to_owned())).collect();
         if let Some((column, _)) = actions.iter().find(|(_, name)| name.is_empty()) {
-            let column = column + 1;
-            return Err(LabelError::at(
-                1,
-                format_args!("column {column} has no name: write `time,<action>,<action>…`"),
-            ));
+            let fault = format!("column {} has no name: write `time,<action>,<action>…`", column + 1);
+            return Err(LabelError::at(1, fault));
         }
         let mut seen = BTreeSet::new();
         match actions.iter().find(|(_, name)| !seen.insert(name)) {
@@ -89,15 +86,15 @@ impl Columns {
             }
             Form::Long { action, count: count_at, listed } => {
                 if counts.is_empty() {
-                    listed.add_command(line)?;
+                    listed.commands += 1;
+                    listed.check_size(line)?;
                 }
                 let action = row.get(*action).unwrap_or_default();
                 let text = count_at.and_then(|at| row.get(at));
                 let times = text.map_or(Ok(1), |text| count(text, action, line))?;
                 if let Some(at) = listed.index(action, line)? {
                     counts.resize(counts.len().max(at + 1), 0);
-                    let all = counts.get_mut(at).into_iter();
-                    all.for_each(|all| *all = all.saturating_add(times).min(MAX_COUNT));
+                    counts[at] = counts[at].saturating_add(times).min(MAX_COUNT);
                 }
             }
         }
@@ -105,27 +102,22 @@ impl Columns {
     }
 
     pub(crate) fn into_actions(self) -> Result<Vec<String>, LabelError> {
-        match self.form {
-            Form::Wide(actions) => Ok(actions.into_iter().map(|(_, name)| name).collect()),
-            // Written with a column for each action, such a file would read as a list, or as one with two times.
-            Form::Long { listed, .. }
-                if listed.names.is_empty() || listed.names.iter().any(|name| is_name_of_a_column(name)) =>
-            {
-                Err(LabelError::new(
-                    "the list names no action: write one into the column `action` (other than `action` and `count`)",
-                ))
-            }
-            Form::Long { listed, .. } => Ok(listed.names),
+        let names = match self.form {
+            Form::Wide(actions) => return Ok(actions.into_iter().map(|(_, name)| name).collect()),
+            Form::Long { listed, .. } => listed.names,
+        };
+        // Written with a column for each action, such a file would read as a list, or as one with two times.
+        let is_column = |name: &String| ["time", "action"].iter().any(|column| name.eq_ignore_ascii_case(column));
+        if names.is_empty() || names.iter().any(is_column) {
+            return Err(LabelError::new(
+                "the list names no action: write one into the column `action` (other than `action` and `count`)",
+            ));
         }
+        Ok(names)
     }
 }
 
 impl ListedActions {
-    fn add_command(&mut self, line: u64) -> Result<(), LabelError> {
-        self.commands += 1;
-        self.check_size(line)
-    }
-
     /// Checks the size of the table that the list stands for.
     fn check_size(&self, line: u64) -> Result<(), LabelError> {
         let is_large = self.commands.saturating_mul(self.names.len()) > MAX_LISTED_COUNTS;
@@ -150,10 +142,6 @@ impl ListedActions {
         self.check_size(line)?;
         Ok(Some(at))
     }
-}
-
-fn is_name_of_a_column(name: &str) -> bool {
-    ["time", "action"].iter().any(|column| name.eq_ignore_ascii_case(column))
 }
 
 /// A count, also as a fraction without one (`2.0`, `2,0`); nothing is 0.

@@ -23,10 +23,8 @@ impl TableRows {
         check_numbers(table.text, b'\n', table.separator)?;
         let mut rows = (1 + table.lines_above..).zip(table.text.split(|byte| *byte == b'\n'));
         if let Some((line, _)) = rows.find(|(_, row)| row.len() > MAX_ROW_BYTES) {
-            return Err(LabelError::at(
-                line,
-                format_args!("it has more than {MAX_ROW_BYTES} bytes, which no label needs"),
-            ));
+            let fault = format!("it has more than {MAX_ROW_BYTES} bytes, which no label needs");
+            return Err(LabelError::at(line, fault));
         }
         let mut lines = LineCounter { text: table.text, at: 0, line: 1 + table.lines_above };
         let mut reader = csv::ReaderBuilder::new();

@@ -156,11 +156,8 @@ impl<'a> EpochNumber<'a> {
         let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
         let (whole, decimals) = digits.split_once(['.', ',']).unwrap_or((digits, ""));
         let are_digits = whole.bytes().chain(decimals.bytes()).all(|byte| byte.is_ascii_digit());
-        (!whole.is_empty() && are_digits).then(|| whole.parse().ok())?.map(|whole| Self {
-            is_negative,
-            whole,
-            decimals,
-        })
+        let whole = whole.parse().ok().filter(|_| are_digits)?;
+        Some(Self { is_negative, whole, decimals })
     }
 
     /// The index of its unit.
