@@ -11,7 +11,6 @@ use sizeleak_model::{LabelledCommand, Limits};
 /// rationals. The converse fails only for determinants divisible by the prime, which real counts do not have.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Commands to record next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExperimentDesign {
     /// How often each action occurs in each command.

@@ -34,7 +34,6 @@ pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledComm
     solution
 }
 
-/// The middle of a command's size range.
 fn middle(command: &LabelledCommand) -> f64 {
     let [least, most] = command.sizes;
     f64::midpoint(least as f64, most as f64)

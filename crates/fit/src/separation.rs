@@ -11,7 +11,6 @@ pub struct Separation {
     pub separate: Vec<usize>,
     /// Actions that occur, and whose size is tied to |ac| or to the size of other actions.
     pub tied: Vec<usize>,
-    /// Actions that no command has.
     pub absent: Vec<usize>,
 }
 

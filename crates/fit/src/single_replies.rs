@@ -84,7 +84,6 @@ struct Means {
     sizes: Vec<i64>,
     /// By action, then by size; the last is the command as such.
     of_action: Vec<Vec<f64>>,
-    /// How often each action occurs.
     occurrences: Vec<f64>,
 }
 
@@ -97,7 +96,12 @@ pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Opt
     let rows = rows(commands, actions);
     let means = Means::fit(&rows, actions)?;
     let odd = OddSizes::new(&times(&rows), |size| means.greatest(size));
-    let with_shared = |shared: i64| model_with(&rows, &odd, shared, actions);
+    // The model under the assumption that two replies in one record share so many bytes.
+    let with_shared = |shared: i64| {
+        let (rows, merged, is_seen) = split_merged(&rows, &odd, shared);
+        let shared = if is_seen { shared } else { 0 };
+        Some(SingleReplies { merged, shared, ..model(&Means::fit(&rows, actions)?, &rows)? })
+    };
     let step = (commands.len() / MAX_COMPARED).max(1);
     let compared = commands.iter().step_by(step).filter_map(|one| {
         let replies = one.single_replies.as_ref()?;
@@ -165,13 +169,6 @@ fn are_enough(commands: &[LabelledCommand], actions: usize) -> bool {
         MIN_COMMANDS..MANY_COMMANDS => (0..actions).all(|action| own_commands(action) >= OWN_COMMANDS),
         _ => true,
     }
-}
-
-/// The model under the assumption that two replies in one record share `shared` bytes.
-fn model_with(rows: &[Row], odd: &OddSizes, shared: i64, actions: usize) -> Option<SingleReplies> {
-    let (rows, merged, is_seen) = split_merged(rows, odd, shared);
-    let shared = if is_seen { shared } else { 0 };
-    Some(SingleReplies { merged, shared, ..model(&Means::fit(&rows, actions)?, &rows)? })
 }
 
 /// The commands whose replies are known one by one, equal ones together; of very many, as many as are enough.

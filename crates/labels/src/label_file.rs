@@ -47,7 +47,6 @@ impl LabelFileError {
     }
 }
 
-/// How a label file is to be read.
 #[derive(Debug, Clone, Default)]
 pub struct LabelTimes {
     pub form: LabelForm,
@@ -254,7 +253,6 @@ impl LabelFile {
         rows
     }
 
-    /// Some of the rows alone.
     #[must_use]
     pub fn subset(&self, rows: &[usize]) -> Self {
         let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();

@@ -21,7 +21,6 @@ const CERTAIN: f64 = 0.99;
 /// A flow that has fewer commands since a change does not contradict it.
 const MIN_COMMANDS: u64 = 3;
 
-/// What models are adapted to.
 #[derive(Debug)]
 pub struct AdaptationRun<'a> {
     /// The captures, or streams saved from them.
@@ -38,7 +37,6 @@ pub struct Adaptation {
     pub damage: Option<RunError>,
 }
 
-/// A section of a model that was adapted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdaptedSection {
     pub section: usize,

@@ -20,7 +20,6 @@ pub struct LabelledCommands {
     pub commands: Vec<LabelledCommand>,
     /// The same commands as they were found.
     found: Vec<Command>,
-    /// How labels and commands match.
     pub matches: MatchCounts,
     /// What is to be said of labels and sizes, a sentence each.
     pub remarks: Vec<String>,

@@ -20,7 +20,7 @@ use crate::connections::on_two_connections;
 use crate::error::{LearningError, Result};
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, ObservedService, OnNotice, SEGMENTER, by_best_algorithm, command_times,
-    observe_commands,
+    observe_commands, with_algorithm,
 };
 use crate::size_doubts::DOUBTFUL_SHARE;
 use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
@@ -53,7 +53,6 @@ pub struct LearningRun<'a> {
     pub settings: &'a LearningSettings,
 }
 
-/// What was learned from captures.
 #[derive(Debug)]
 pub struct LearningOutcome {
     /// The sections of the model, at least one, the one with the most labels first; or why there is none.
@@ -203,9 +202,7 @@ impl LearningRun<'_> {
             Some(refined) if refined.mismatches() == 0 => return Ok(refined),
             other => other,
         };
-        let mut default_pipeline = pipeline.clone();
-        default_pipeline.set(SEGMENTER, "algorithm", DEFAULT)?;
-        let mut default = self.learn_without_noise(&default_pipeline, &mut |_| {})?;
+        let mut default = self.learn_without_noise(&with_algorithm(pipeline, DEFAULT)?, &mut |_| {})?;
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }
@@ -251,12 +248,9 @@ impl LearningRun<'_> {
         // How commands are found is what all labels teach.
         let with_noise = |model: Model| {
             let own = known.iter().find(|section| shares_service(&section.model.scope, &model.scope));
-            let Some(Model { noise, reply_windows, learned, .. }) = own.or(known.first()).map(|section| &section.model)
-            else {
-                return model;
-            };
-            let learned = Provenance { found_with: learned.found_with.clone(), ..model.learned };
-            Model { noise: noise.clone(), reply_windows: *reply_windows, learned, ..model }
+            let Some(LearnedModel { model: own, .. }) = own.or(known.first()) else { return model };
+            let learned = Provenance { found_with: own.learned.found_with.clone(), ..model.learned };
+            Model { noise: own.noise.clone(), reply_windows: own.reply_windows, learned, ..model }
         };
         let models = ModelSet::new(sections.into_iter().map(|section| with_noise(section.model)).collect());
         Ok(models.map_err(|fault| labels.fault(fault.to_string()))?)
@@ -279,24 +273,19 @@ impl LearningRun<'_> {
         let models = sections.iter().map(with_noise).collect::<Result<_>>()?;
         let models = ModelSet::new(models).map_err(|fault| self.labels.fault(fault.to_string()))?;
         let file = temporary_model(&models)?;
-        let mut pipeline = pipeline.clone();
-        pipeline.set(SEGMENTER, "algorithm", LEARNED)?;
+        let mut pipeline = with_algorithm(pipeline, LEARNED)?;
         pipeline.set(SEGMENTER, "model", file.path().to_string_lossy().into_owned())?;
         let mut refined = self.learn_without_noise(&pipeline, &mut |_| {})?;
-        for learned in refined.learned.iter_mut().flatten() {
+        for Model { scope, noise, .. } in refined.learned.iter_mut().flatten().map(|learned| &mut learned.model) {
+            let is_own = |own: &&Model| own.scope.gateway == scope.gateway && shares_service(&own.scope, scope);
             // A section that only now stands out has no noise of its own.
-            let scope = &learned.model.scope;
-            let own = models
-                .sections()
-                .iter()
-                .find(|model| model.scope.gateway == scope.gateway && shares_service(&model.scope, scope));
-            let Some(own) = own else { return Ok(None) };
-            learned.model.noise.clone_from(&own.noise);
+            let Some(own) = models.sections().iter().find(is_own) else { return Ok(None) };
+            noise.clone_from(&own.noise);
         }
-        let later = traffic.surplus;
-        if later > 0 {
-            refined
-                .remark(format!("noise is learned from the first {MAX_RECORDS} records, without {later} later ones"));
+        if traffic.surplus > 0 {
+            let later = traffic.surplus;
+            let remark = format!("noise is learned from the first {MAX_RECORDS} records, without {later} later ones");
+            refined.remark(remark);
         }
         Ok(Some(refined))
     }

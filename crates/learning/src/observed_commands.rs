@@ -21,10 +21,8 @@ const MAX_ADDRESSES: usize = 128;
 /// What takes the notices of a run.
 pub(crate) type OnNotice<'a> = dyn FnMut(&Notice) + Send + 'a;
 
-/// A command with the cipher suite of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedCommand {
-    /// As it was found.
     pub command: Command,
     /// `None` if the handshake was not captured.
     pub(crate) cipher_suite: Option<String>,
@@ -60,9 +58,14 @@ pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
 /// The pipeline with the segmenter's algorithm that needs no model and finds most; decisions can wait for the end of the
 /// captures.
 pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline> {
-    let mut pipeline = pipeline.clone();
-    pipeline.set(SEGMENTER, "algorithm", "adaptive")?;
+    let mut pipeline = with_algorithm(pipeline, "adaptive")?;
     pipeline.set(SEGMENTER, "look-ahead", "24h")?;
+    Ok(pipeline)
+}
+
+pub(crate) fn with_algorithm(pipeline: &Pipeline, algorithm: &str) -> Result<Pipeline> {
+    let mut pipeline = pipeline.clone();
+    pipeline.set(SEGMENTER, "algorithm", algorithm)?;
     Ok(pipeline)
 }
 
@@ -79,9 +82,7 @@ pub(crate) fn by_best_algorithm<T>(
         if unmatched(&best) == 0 {
             break;
         }
-        let mut pipeline = pipeline.clone();
-        pipeline.set(SEGMENTER, "algorithm", algorithm)?;
-        let other = run(&pipeline, &mut |_| {})?;
+        let other = run(&with_algorithm(pipeline, algorithm)?, &mut |_| {})?;
         if unmatched(&other) < unmatched(&best) {
             best = other;
         }
@@ -133,7 +134,6 @@ pub(crate) fn observe_commands(
 /// A service of a gateway: by its server name if a handshake showed it, else by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedService {
-    /// The gateway's address.
     pub gateway: IpAddr,
     /// The server name, or the protocol if that has no names.
     pub name: Option<String>,
@@ -153,7 +153,6 @@ impl fmt::Display for ObservedService {
     }
 }
 
-/// The scope of a model learned on these services.
 pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
     let first = services.first().map(|service| service.gateway);
     let gateway = first.filter(|gateway| services.iter().all(|service| service.gateway == *gateway));

@@ -32,7 +32,6 @@ impl CipherSuite {
     }
 }
 
-/// A basis, with remarks for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChosenBasis {
     pub(crate) basis: Basis,

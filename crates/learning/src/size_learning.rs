@@ -15,7 +15,6 @@ const MAX_OTHER: f64 = 0.2;
 /// With smaller mean deviations in bytes, nearly all sizes are sums.
 const NO_DEVIATION: f64 = 0.1;
 
-/// What the labelled commands say about sizes.
 #[derive(Debug)]
 pub(crate) struct LearnedSizes {
     /// The sums, whose outliers are the indices of all commands that were left out, in ascending order; without actions
@@ -87,7 +86,6 @@ struct SummedCommands {
     commands: Vec<LabelledCommand>,
     /// Their indices among all labelled commands.
     indices: Vec<usize>,
-    /// The others.
     rest: Vec<LabelledCommand>,
 }
 
@@ -140,11 +138,6 @@ pub(crate) fn before_padding(commands: &[LabelledCommand], padding: &LearnedPadd
 }
 
 impl LearnedSizes {
-    /// Whether sums or some sizes are not known for certain.
-    pub(crate) fn are_open(&self) -> bool {
-        self.kinds.is_some() || self.fit.certainty < CERTAIN
-    }
-
     fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
         let kept = commands.into_iter().zip(0..).filter(|(_, at)| fit.outliers.binary_search(at).is_err());
         let additive = kept.map(|(command, _)| command).collect();

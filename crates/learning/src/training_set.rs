@@ -18,6 +18,7 @@ use crate::merged_messages::merged_messages;
 use crate::observed_commands::{ObservedCommand, command_times};
 use crate::recording_plan::RecordingPlan;
 use crate::size_basis::{self, CipherSuite};
+use crate::size_doubts::CERTAIN;
 use crate::size_learning::{LearnedSizes, before_padding, learn_sizes};
 
 /// Commands of more actions are not planned.
@@ -36,13 +37,11 @@ pub struct LearningSettings {
     pub cipher: Option<CipherSuite>,
     /// How commands are padded; `None` if they are not, or that is not known.
     pub padding: Option<PaddingPolicy>,
-    /// The devices behind the gateway.
     pub inventory: Option<Inventory>,
     /// The captures, as the model names them.
     pub captures: Vec<CaptureDigest>,
 }
 
-/// Labels, and the commands found in their captures.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingSet<'a> {
     pub labels: &'a LabelFile,
@@ -134,7 +133,7 @@ impl TrainingSet<'_> {
         // Labels that match commands whose sizes say nothing of them match something else, such as headers.
         let without_size = if sizes.follow_labels { sizes.fit.outliers.len() } else { self.labels.labels().rows.len() };
         let mismatches = self.mismatches(&matching, &times) + without_size;
-        let leaves_sizes_open = sizes.are_open();
+        let leaves_sizes_open = sizes.kinds.is_some() || sizes.fit.certainty < CERTAIN;
         let LearnedSizes { fit, kinds, additive, .. } = sizes;
         let Fit { overhead, actions, intervals, certainty, neighbours, smoothing, .. } = fit;
         let has =
@@ -281,7 +280,6 @@ impl TrainingSet<'_> {
         Ok(RecordingPlan::new(actions, long.commands))
     }
 
-    /// What the inventory allows.
     fn limits(&self) -> Result<Limits> {
         let actions = &self.labels.labels().actions;
         let Some(inventory) = &self.settings.inventory else { return Ok(Limits::free(actions.len())) };

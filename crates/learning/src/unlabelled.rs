@@ -35,7 +35,6 @@ const ANSWERS: &str = "the answers without labels";
 /// Sizes that leave a greater share of the commands unexplained are in doubt.
 const MAX_OUTLIERS: f64 = 0.25;
 
-/// What sizes are found with.
 #[derive(Debug)]
 pub struct UnlabelledRun<'a> {
     /// The captures, or streams saved from them.

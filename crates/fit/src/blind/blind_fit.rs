@@ -4,7 +4,6 @@ use thiserror::Error;
 
 use super::length_fields::LengthFields;
 
-/// An action that the commands show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlindAction {
     /// Its name, if labels give it one.
@@ -38,7 +37,6 @@ pub struct UncertainNames {
     pub probability: f64,
 }
 
-/// What commands show of sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlindFit {
     /// |ac|: the size of a short command without actions, in bytes.
@@ -53,7 +51,6 @@ pub struct BlindFit {
     pub epsilons: Vec<(i64, f64)>,
     /// The actions, ordered by size, then by reply. None is empty, and each has a size of at least 1 byte.
     pub actions: Vec<BlindAction>,
-    /// Names that may be those of each other's actions.
     pub uncertain_names: Vec<UncertainNames>,
     /// The share of commands that nothing of this explains.
     pub outliers: f64,
@@ -63,7 +60,6 @@ pub struct BlindFit {
     pub lost: f64,
     /// How many replies of a command belong to something else, on average.
     pub foreign: f64,
-    /// Commands that were used.
     pub commands: usize,
     /// Commands that were not used: too large, or with replies of rare sizes.
     pub dropped: usize,
@@ -78,7 +74,6 @@ impl BlindFit {
     }
 }
 
-/// What the caller knows of the commands beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The most kinds of actions that are looked for.

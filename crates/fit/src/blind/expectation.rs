@@ -90,7 +90,6 @@ pub(super) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, dens
 }
 
 impl Expected {
-    /// The parameters that these expectations make most likely.
     pub(super) fn maximise(&self, before: &Parameters, step: Step) -> Parameters {
         let each = before.sizes.iter().zip(&self.sizes);
         let mut sizes: Vec<Vec<(i64, f64)>> =

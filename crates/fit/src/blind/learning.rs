@@ -29,7 +29,6 @@ const MAX_ALIKE: usize = 6;
 /// for each of some ten sizes.
 const HOPELESS: f64 = 40.0;
 
-/// An explanation after it was refined.
 struct Refined {
     candidate: Candidate,
     atoms: Vec<Atom>,
@@ -213,7 +212,6 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
     }
 }
 
-/// The names that may be the other way round.
 fn uncertain_names(naming: &Naming, names: &[String]) -> Vec<UncertainNames> {
     let uncertain = |exchange: &Exchange| {
         let [one, other] = exchange.names.map(|name| names.get(name).cloned());

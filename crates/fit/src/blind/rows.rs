@@ -27,7 +27,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Replies of all classes.
     pub(super) fn replies(&self) -> usize {
         self.replies.iter().map(|count| usize::from(*count)).sum()
     }

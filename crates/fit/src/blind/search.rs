@@ -62,7 +62,6 @@ impl Candidate {
         plan.rows.iter().map(|row| row.size - self.form.grown(row.size) - self.overhead).collect()
     }
 
-    /// Takes a number of steps of expectation maximisation.
     pub(super) fn improve(&mut self, plan: &Plan, steps: usize, step: Step) {
         let targets = self.targets(plan);
         (self.parameters, self.log_likelihood) = repeat(plan, &targets, self.parameters.clone(), steps, step);

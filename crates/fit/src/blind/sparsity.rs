@@ -10,7 +10,6 @@ use super::sums::Plan;
 /// share an occurrence are none.
 const MIN_COUNT: f64 = 0.7;
 
-/// An action that a fit shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Atom {
     /// Its class of replies; the last is none.

@@ -4,7 +4,6 @@ use sizeleak_model::statistics::middle;
 use sizeleak_model::{LabelledCommand, MAX_COUNT_OF_ACTION, MAX_MESSAGE_SIZE, MAX_TUPLES};
 use thiserror::Error;
 
-/// The largest number of actions that one fit accepts.
 pub const MAX_FITTED_ACTIONS: usize = 256;
 
 #[derive(Debug, Error, Clone, PartialEq, Eq)]

@@ -35,7 +35,6 @@ impl Levels {
         Self { steps }
     }
 
-    /// How often the level rises.
     pub(crate) fn rises(&self) -> usize {
         self.steps.iter().filter(|(from, _)| *from > i64::MIN).count()
     }

@@ -39,12 +39,12 @@ impl Fit {
     pub fn with_varying_sizes(&self, commands: &[LabelledCommand]) -> Option<Self> {
         let search = Search::new(self, commands)?;
         let (parameters, levels) = search.distributions()?;
-        search.fit(self, &parameters, &levels)
+        search.fit(&parameters, &levels)
     }
 }
 
 impl Search<'_> {
-    fn fit(&self, single: &Fit, parameters: &Parameters, levels: &Levels) -> Option<Fit> {
+    fn fit(&self, parameters: &Parameters, levels: &Levels) -> Option<Fit> {
         let start = self.with_unseen(parameters);
         let samples = self.resampled(&start, levels);
         let (intervals, certainty) = certainty(parameters, &samples);
@@ -52,7 +52,7 @@ impl Search<'_> {
         let evenly = (0..self.sizes.len()).step_by(self.sizes.len() / MAX_LEVELLED + 1);
         let may_be_used = |at: &usize| self.commands.get(*at).is_some_and(is_usable);
         let levelled = groups(self.commands, evenly.filter(may_be_used));
-        let levels = Levels::fit(&levelled, &self.sizes, self.overhead, parameters);
+        let levels = Levels::fit(&levelled, &self.sizes, self.single.overhead, parameters);
         let all = || (0..self.commands.len()).filter(may_be_used);
         let mut epsilons = self.remaining(parameters, &levels, all());
         let outliers = epsilons.iter().filter(|(_, epsilon)| epsilon.is_none()).map(|(at, _)| *at).collect();
@@ -80,14 +80,14 @@ impl Search<'_> {
         let action =
             |(single, sizes): (&Action, &Pmf)| Action::of_sizes(single.name.clone(), &cells(sizes).collect::<Vec<_>>());
         Some(Fit {
-            overhead: self.overhead + middle,
-            actions: single.actions.iter().zip(&parameters.sizes).map(action).collect::<Option<_>>()?,
+            overhead: self.single.overhead + middle,
+            actions: self.single.actions.iter().zip(&parameters.sizes).map(action).collect::<Option<_>>()?,
             intervals,
             certainty,
             smoothing: Smoothing::choose(&neighbours),
             neighbours,
             outliers,
-            ambiguous_shifts: single.ambiguous_shifts.clone(),
+            ambiguous_shifts: self.single.ambiguous_shifts.clone(),
         })
     }
 
@@ -113,7 +113,7 @@ impl Search<'_> {
             let of_command = plus(&of_actions, &parameters.epsilon);
             for at in group.commands {
                 let size = self.sizes[at];
-                let target = size - self.overhead - levels.at(size);
+                let target = size - self.single.overhead - levels.at(size);
                 let explained = (1.0 - parameters.outliers) * of_command.at(target);
                 let is_outlier = explained < (1.0 - OUTLIER) * parameters.likelihood(&of_command, target);
                 let quantile = (at as f64 * GOLDEN_RATIO).fract() * of_command.at(target);

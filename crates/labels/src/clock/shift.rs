@@ -20,7 +20,6 @@ pub struct ClockShift {
 }
 
 impl ClockShift {
-    /// A shift that is always the same.
     pub fn constant(offset_ns: i64) -> Self {
         Self { offset_ns, ..Self::default() }
     }

@@ -31,7 +31,6 @@ pub(crate) fn short(text: &str) -> Cow<'_, str> {
     shortened(text, 120)
 }
 
-/// Why labels cannot be read, in a sentence.
 #[derive(Debug, Error)]
 #[error("{text}")]
 pub struct LabelError {

@@ -10,7 +10,6 @@ use sizeleak_model::Basis;
 use crate::observed_commands::{ObservedCommand, ObservedCommands};
 use crate::size_basis::{self, CipherSuite};
 
-/// The commands of one service.
 #[derive(Debug)]
 pub(super) struct ServiceObservations {
     /// Its index among those observed; `None` for flows of which no service is known.

@@ -150,7 +150,6 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
 }
 
 impl Expected {
-    /// The parameters that these expectations make most likely.
     fn maximise(&self, before: &Parameters) -> Parameters {
         let sizes = before.sizes.iter().zip(&self.sizes);
         let sizes = sizes.map(|(one, counts)| if one.is_certain() { one.clone() } else { renewed(one, counts, 0.0) });
@@ -191,7 +190,6 @@ pub(crate) fn improve(groups: &[Group], targets: &[i64], parameters: &mut Parame
     log_likelihood
 }
 
-/// The logarithm of the probability of all targets.
 pub(crate) fn log_likelihood(groups: &[Group], targets: &[i64], parameters: &Parameters) -> f64 {
     let mut sums = Sums::of(parameters);
     let of_group = |group: &Group| {

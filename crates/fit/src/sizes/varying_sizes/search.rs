@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use sizeleak_model::{Action, LabelledCommand, Pmf};
 
 use super::super::levels::Levels;
-use super::super::remainders::Remainders;
+use super::super::remainders::{Remainder, Remainders};
 use super::expectation::{Group, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
 use crate::Fit;
 
@@ -76,13 +76,9 @@ pub(super) struct Search<'a> {
     pub(super) commands: &'a [LabelledCommand],
     /// Of the commands, in bytes.
     pub(super) sizes: Vec<i64>,
-    single_sizes: Vec<i64>,
-    /// That of single sizes, in bytes.
-    pub(super) overhead: i64,
-    /// What remains of each command beyond single sizes and levels.
-    deviations: Vec<i64>,
-    /// The same and levels.
-    remainders: Vec<i64>,
+    pub(super) single: &'a Fit,
+    /// What remains of each command beyond single sizes, with the level there.
+    fitted: Vec<Remainder>,
     /// The levels under single sizes.
     levels: Levels,
     /// The commands that distributions are learned from.
@@ -92,45 +88,39 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// `None` if there is nothing to learn.
-    pub(super) fn new(fit: &Fit, commands: &'a [LabelledCommand]) -> Option<Self> {
+    pub(super) fn new(single: &'a Fit, commands: &'a [LabelledCommand]) -> Option<Self> {
         let is_exact = |command: &LabelledCommand| command.sizes[0] == command.sizes[1];
-        if fit.actions.len() > MAX_ACTIONS || fit.actions.iter().any(Action::varies) || !commands.iter().all(is_exact) {
+        let actions = &single.actions;
+        if actions.len() > MAX_ACTIONS || actions.iter().any(Action::varies) || !commands.iter().all(is_exact) {
             return None;
         }
-        let used = used(fit.actions.len(), commands);
+        let used = used(actions.len(), commands);
         if used.len() < MIN_COMMANDS {
             return None;
         }
-        let single_sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
+        let single_sizes: Vec<i64> = actions.iter().map(|action| action.size).collect();
         let fitted = Remainders::new(&single_sizes, commands).fitted();
-        let deviations: Vec<i64> = fitted.iter().map(|at| at.value - at.level).collect();
-        let remainders = fitted.iter().map(|at| at.value - fit.overhead).collect();
         let sizes: Vec<i64> = commands.iter().map(|command| command.sizes[0]).collect();
-        let levels = sizes.iter().zip(&fitted).map(|(size, at)| (*size, at.level - fit.overhead));
+        let levels = sizes.iter().zip(&fitted).map(|(size, at)| (*size, at.level - single.overhead));
         let levels = Levels::of(levels);
         let groups = groups(commands, used.iter().copied());
-        let search = Self {
-            commands,
-            sizes,
-            single_sizes,
-            overhead: fit.overhead,
-            deviations,
-            remainders,
-            levels,
-            groups,
-            used,
-        };
+        let search = Self { commands, sizes, single, fitted, levels, groups, used };
         search.is_promising().then_some(search)
+    }
+
+    /// What remains of a command beyond single sizes and levels, in bytes.
+    fn deviation(&self, at: usize) -> i64 {
+        self.fitted[at].value - self.fitted[at].level
     }
 
     /// Whether commands deviate much, or become more likely if some action has another size now and then.
     fn is_promising(&self) -> bool {
-        let deviations = self.used.iter().map(|at| self.deviations[*at].unsigned_abs() as f64);
+        let deviations = self.used.iter().map(|at| self.deviation(*at).unsigned_abs() as f64);
         if deviations.sum::<f64>() > GREAT_DEVIATION * self.used.len() as f64 {
             return true;
         }
         let needed = self.price(1);
-        (0..self.single_sizes.len()).any(|action| {
+        (0..self.single.actions.len()).any(|action| {
             let others = [-3, -2, -1, 1, 2, 3].into_iter();
             let gains = others.flat_map(|other| [0.03, 0.1, 0.3].map(|share| self.gain(action, other, share)));
             gains.into_iter().any(|gain| gain > needed)
@@ -144,12 +134,12 @@ impl<'a> Search<'a> {
             self.used.iter().copied().partition(|at| count(self.commands, *at, action) > 0);
         let mut epsilon = start_epsilon();
         for at in without {
-            epsilon.get_mut(self.deviations[at]).into_iter().for_each(|weight| *weight += 1.0);
+            epsilon.get_mut(self.deviation(at)).into_iter().for_each(|weight| *weight += 1.0);
         }
         let all = epsilon.total();
         let likelihood = |deviation: i64| 0.98 * epsilon.at(deviation) / all + 0.02 * OUTLIER_DENSITY;
         let of_command = |at: &usize| {
-            let (deviation, count) = (self.deviations[*at], f64::from(count(self.commands, *at, action)));
+            let (deviation, count) = (self.deviation(*at), f64::from(count(self.commands, *at, action)));
             let ratio = likelihood(deviation - longer) / likelihood(deviation);
             let none = (1.0 - share).powf(count);
             (none + count * share * none / (1.0 - share) * ratio).ln()
@@ -164,7 +154,7 @@ impl<'a> Search<'a> {
 
     /// What the actions and ε of each command add up to.
     pub(super) fn targets(&self, levels: &Levels) -> Vec<i64> {
-        self.sizes.iter().map(|size| size - self.overhead - levels.at(*size)).collect()
+        self.sizes.iter().map(|size| size - self.single.overhead - levels.at(*size)).collect()
     }
 
     /// The distributions, if any action needs one, with the levels.
@@ -209,7 +199,7 @@ impl<'a> Search<'a> {
     fn settled(&self, mut parameters: Parameters, mut levels: Levels) -> Explanation {
         for _ in 0..3 {
             improve(&self.groups, &self.targets(&levels), &mut parameters, LEVEL_STEPS);
-            let fitted = Levels::fit(&self.groups, &self.sizes, self.overhead, &parameters);
+            let fitted = Levels::fit(&self.groups, &self.sizes, self.single.overhead, &parameters);
             if fitted == levels {
                 break;
             }
@@ -235,7 +225,9 @@ impl<'a> Search<'a> {
         steps: usize,
     ) -> Option<(Parameters, Levels)> {
         let forms = [Levels::default(), Levels::rising_at(&[(128, 2)]), Levels::rising_at(&[(130, 1)])];
-        let few = self.of_fewest_actions();
+        let mut by_total: Vec<(u64, usize)> = self.used.iter().map(|at| (self.commands[*at].total(), *at)).collect();
+        by_total.sort_unstable();
+        let few = groups(self.commands, by_total.into_iter().take(MAX_AT_START).map(|(_, at)| at));
         let mut best: Option<(f64, Parameters, Levels)> = None;
         for levels in forms.into_iter().chain(further) {
             let targets = self.targets(&levels);
@@ -264,18 +256,12 @@ impl<'a> Search<'a> {
         Some(self.settled(parameters, levels))
     }
 
-    /// The groups of the commands with the fewest actions.
-    fn of_fewest_actions(&self) -> Vec<Group> {
-        let mut by_total: Vec<(u64, usize)> = self.used.iter().map(|at| (self.commands[*at].total(), *at)).collect();
-        by_total.sort_unstable();
-        groups(self.commands, by_total.into_iter().take(MAX_AT_START).map(|(_, at)| at))
-    }
-
     /// Any size that small commands allow, for every action.
     fn start(&self) -> Option<Parameters> {
-        let sizes = self.single_sizes.iter().enumerate().map(|(action, size)| {
+        let sizes = self.single.actions.iter().enumerate().map(|(action, Action { size, .. })| {
             let with = self.used.iter().filter(|at| count(self.commands, **at, action) > 0);
-            let mut with: Vec<(u64, i64)> = with.map(|at| (self.commands[*at].total(), self.remainders[*at])).collect();
+            let mut with: Vec<(u64, i64)> =
+                with.map(|at| (self.commands[*at].total(), self.fitted[*at].value - self.single.overhead)).collect();
             with.sort_unstable();
             let (most_actions, _) = *with.get(with.len().div_ceil(3).max(20).min(with.len()).checked_sub(1)?)?;
             let few = || with.iter().filter(|(total, _)| *total <= most_actions).map(|(_, remainder)| *remainder);
@@ -341,7 +327,6 @@ pub(super) struct Resample {
     pub(super) commands: BTreeSet<usize>,
 }
 
-/// Distributions and levels that explain the commands.
 struct Explanation {
     parameters: Parameters,
     levels: Levels,
@@ -349,7 +334,6 @@ struct Explanation {
     score: f64,
 }
 
-/// How many sizes there are beyond one.
 fn further_sizes(sizes: &Pmf) -> usize {
     sizes.iter().filter(|(_, share)| **share > COUNTED_SHARE).count().saturating_sub(1)
 }
