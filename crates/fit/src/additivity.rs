@@ -103,8 +103,7 @@ fn mean_of_numbers(residuals: &[i64], commands: &[&LabelledCommand]) -> f64 {
     by_number.values().map(|sum| sum.unsigned_abs() as f64).sum::<f64>() / residuals.len().max(1) as f64
 }
 
-/// The multiple to which all sizes seem to be padded, in bytes: they are alike modulo it. `None` if they are not, or if
-/// too few are known.
+/// The multiple of bytes to which all sizes seem padded: they are alike modulo it. `None` if not, or if few are known.
 pub fn padding(sizes: impl Iterator<Item = i64>) -> Option<i64> {
     let mut sizes: Vec<i64> = sizes.collect();
     sizes.sort_unstable();

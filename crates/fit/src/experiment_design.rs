@@ -15,8 +15,7 @@ const PRIME: u64 = (1 << 61) - 1;
 pub struct ExperimentDesign {
     /// How often each action occurs in each command.
     pub commands: Vec<Vec<u32>>,
-    /// Indices of the actions whose sizes remain undetermined: the inventory allows no command that would determine
-    /// them.
+    /// Indices of the actions whose sizes remain undetermined: the inventory allows no command that would do so.
     pub undeterminable: Vec<usize>,
 }
 
@@ -77,8 +76,7 @@ fn with(actions: usize, chosen: &[usize]) -> Vec<u32> {
     (0..actions).map(|action| chosen.iter().filter(|other| **other == action).count() as u32).collect()
 }
 
-/// Indices of the actions whose sizes the commands do not determine: those that can change without changing the size of
-/// any command.
+/// Indices of the actions whose sizes commands do not determine: those that can change without changing any command's.
 pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
     RowSpace::of(actions, commands).undetermined()
 }
@@ -143,8 +141,7 @@ impl RowSpace {
         (0..self.rows.len().saturating_sub(1)).filter(|action| !self.contains_unit(action + 1)).collect()
     }
 
-    /// Whether the space contains the row that is 1 in this column and 0 elsewhere: commands determine |ac|, of column 0,
-    /// or the size of an action.
+    /// Whether the row of 1 in this column and 0 elsewhere is in the space: commands determine |ac| (0), or an action.
     pub(crate) fn contains_unit(&self, column: usize) -> bool {
         let mut unit = vec![0; self.rows.len()];
         unit[column] = 1;

@@ -23,8 +23,7 @@ const USUAL_SPREAD: f64 = 1.5;
 /// The greatest share of commands of unseen kinds: a model of kinds that are hardly ever seen would answer nothing.
 const MAX_OTHER: f64 = 0.9;
 
-/// The most commands that cross-validation leaves out one by one, a bound of its time: each is compared with all others
-/// of its kind.
+/// The most commands that cross-validation leaves out one by one, a bound of its time: each is compared with its kind.
 const MAX_LEFT_OUT: usize = 512;
 
 /// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Besides them,

@@ -10,8 +10,7 @@ const PIVOT: f64 = 1e-9;
 /// The iteration ends once no size changes by this much, in bytes.
 const CONVERGED: f64 = 1e-3;
 
-/// |ac| and the action sizes that minimise the sum of absolute deviations, not rounded, by iteratively reweighted least
-/// squares.
+/// |ac| and the action sizes of the least sum of absolute deviations, not rounded, by iteratively reweighted squares.
 pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledCommand]) -> Vec<f64> {
     let mut weights = vec![1.0; commands.len()];
     let mut solution = vec![0.0; actions + 1];
@@ -44,8 +43,7 @@ fn matrix_row(command: &LabelledCommand) -> impl Iterator<Item = f64> + Clone + 
     std::iter::once(1.0).chain(command.counts.iter().map(|count| f64::from(*count)))
 }
 
-/// The normal equations of weighted least squares. Each row comes with its weight, and has its right-hand side last; so
-/// have the equations.
+/// The normal equations of weighted least squares. Rows, each with its weight, and equations have the right side last.
 pub(crate) fn normal_equations<R>(unknowns: usize, rows: impl Iterator<Item = (R, f64)>) -> Vec<Vec<f64>>
 where
     R: Iterator<Item = f64> + Clone,

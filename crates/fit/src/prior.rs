@@ -80,8 +80,7 @@ fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits
     Prior { numbers, decay, shares, concentration, recurring: Vec::new() }
 }
 
-/// The commands that are not part of a round of experiments: a complete one, or an incomplete last one if there are
-/// only experiments.
+/// The commands that are no part of a round of experiments: a complete one, or the last one if all are experiments.
 fn usage_of<'a>(commands: &'a [LabelledCommand], limits: &Limits, actions: usize) -> Vec<&'a LabelledCommand> {
     let experiment = |command: &LabelledCommand| {
         let mut occurring = command.counts.iter().enumerate().filter(|(_, count)| **count > 0);

@@ -13,8 +13,7 @@ const MIN_COMMANDS: usize = 50;
 /// The spread of odd replies if none was seen, in bytes: about that of one reply more or less.
 const DEFAULT_ODD_SPREAD: f64 = 100.0;
 
-/// Learns from labelled commands of `actions` actions; `None` unless the actions explain the bytes clearly better
-/// than the number of replies alone.
+/// Learns from commands of `actions` actions; `None` unless these explain bytes clearly better than numbers of replies.
 pub fn learn_reply_bytes(commands: &[LabelledCommand], actions: usize) -> Option<ReplyBytesModel> {
     // The fit treats the number of replies like the count of an action.
     let row = |command: &LabelledCommand, counts: &[u32]| LabelledCommand {

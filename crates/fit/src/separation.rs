@@ -15,8 +15,7 @@ pub struct Separation {
 }
 
 impl Separation {
-    /// What commands with counts of `actions` actions separate. Commands without any action say nothing here: they may
-    /// be messages of another form.
+    /// What commands of `actions` actions separate; those without any may be of another form, and do not count.
     pub fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
         let occurs = |action: &usize| commands.iter().any(|command| count(command, *action) > 0);
         let (present, absent): (Vec<usize>, Vec<usize>) = (0..actions).partition(occurs);

@@ -13,8 +13,7 @@ use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies};
 use self::merging::OddSizes;
 use crate::evidence::{STRONG, most_frequent, rounded};
 
-/// The most rounds of expectation maximisation, and the change of a mean below which it ends. Means become whole
-/// numbers and shares of some per cent.
+/// The most rounds, and the change of a mean below which they end: means become whole numbers and shares of per cents.
 const ROUNDS: usize = 300;
 const MIN_CHANGE: f64 = 1e-5;
 
@@ -29,8 +28,7 @@ const MIN_MEAN: f64 = 1e-6;
 /// More different sizes than this are not learned, a bound of the memory: there is a mean of each size and action.
 const MAX_DISTINCT: usize = 4096;
 
-/// A reply is complete if its sizes make up all but this share of it: fewer replies than that are lost in a network
-/// that works.
+/// A reply is complete if its sizes make up all but this share: fewer replies are lost in a network that works.
 const MAX_SURPLUS: f64 = 0.1;
 
 /// A size that is far from the others of its class, and has a smaller share than this or was seen once, is foreign.
@@ -57,8 +55,7 @@ const OWN_COMMANDS: f64 = 3.0;
 const USUALLY_MERGED: f64 = 0.02;
 const MERGED_WEIGHT: f64 = 10.0;
 
-/// A share of merged replies below which none is looked for, where none was seen: the ways to read a command's replies
-/// multiply with it.
+/// Below this share of merged replies none is looked for, where none was seen: ways to read replies multiply with it.
 const NEVER_MERGED: f64 = 1e-4;
 
 /// The most commands that are learned from, a bound of the time.
@@ -87,8 +84,7 @@ struct Means {
     occurrences: Vec<f64>,
 }
 
-/// Learns from labelled commands of `actions` actions. `None` if the replies' sizes are not known, or do not depend
-/// on actions, or of few commands.
+/// Learns from commands of `actions` actions. `None` of few, or if replies' sizes are unknown or do not depend on them.
 pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Option<SingleReplies> {
     if !are_enough(commands, actions) {
         return None;
@@ -223,8 +219,7 @@ impl Means {
         }
     }
 
-    /// A reply that an action seems to send rarely, and another one often, is that of the other one: means near 0
-    /// converge slowly.
+    /// A reply that an action seems to send rarely, and another often, is the other's: means near 0 converge slowly.
     fn drop_rare(&mut self) {
         let greatest: Vec<f64> = self.sizes.iter().map(|size| self.greatest(*size)).collect();
         // The command as such keeps its own: something has to explain what the others do not.

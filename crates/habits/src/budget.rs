@@ -38,8 +38,7 @@ impl Budget {
         (1.0 / self.a_day() - 1e-9).ceil() as usize - 1
     }
 
-    /// How many of some days a new one is compared with, so that a whole number of them may be alarms; `None` if there are
-    /// too few.
+    /// How many of some days a new one is compared with: a whole number may be alarms. `None` if they are too few.
     pub(crate) fn compared(self, days: usize) -> Option<usize> {
         let least = self.days_needed();
         let places = ((days.min(MOST_DAYS.max(least)) + 1) as f64 * self.a_day() + 1e-9).floor();

@@ -93,8 +93,7 @@ impl Detector {
         }
     }
 
-    /// Scores a command; commands come in order of time. Returns the deviations that it, and what should have come before
-    /// it, are.
+    /// Scores a command; they come in order of time. Returns the deviations: it, and what should have come before.
     pub fn observe(&mut self, sighting: Sighting) -> Vec<Deviation> {
         let mut found = self.advance(sighting.time_ns);
         self.home.observe(sighting);

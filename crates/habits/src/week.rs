@@ -18,8 +18,7 @@ pub struct ActionWeek {
 }
 
 impl Home {
-    /// When the home uses each action, the most used ones first. A command counts for an action by the probability that it
-    /// had it.
+    /// When the home uses each action, the most used first. A command counts by the probability that it had the action.
     pub fn week(&self) -> Vec<ActionWeek> {
         let mut learned = [[0.0; 24]; 7];
         for day in self.whole_days() {

@@ -63,8 +63,7 @@ pub struct ClockFit {
     pub matched_by_next: usize,
     /// That shift, in nanoseconds.
     pub next_ns: i64,
-    /// The probability that chance finds a shift as good as this, at most (a binomial tail for every shift that was
-    /// tried).
+    /// The probability that chance finds a shift as good, at most (a binomial tail for every shift that was tried).
     pub by_chance: f64,
 }
 

@@ -63,8 +63,7 @@ pub struct LabelFile {
     pub(crate) offset: Option<LabelOffset>,
     /// When the rows are from that are kept once their clock is known.
     pub(crate) range: TimeRange,
-    /// What is known of the clock; `None` before it was compared with commands. The times of the rows are corrected by
-    /// it.
+    /// What is known of the clock, by which the rows' times are corrected; `None` before it was compared with commands.
     pub(crate) clock: Option<LabelClock>,
     /// How the file was read and what was left out, a sentence each.
     pub(crate) left_out: Vec<String>,
@@ -126,8 +125,7 @@ impl LabelFile {
         Ok(Self { captures: captures.to_vec(), ..Self::of(PathBuf::from(NAMES), labels, None)? })
     }
 
-    /// Labels that a program found in the commands of captures, with the times of these commands. Messages call them
-    /// `source`.
+    /// Labels that a program found in the commands of captures, with their times. Messages call them `source`.
     ///
     /// # Errors
     /// If there are none.
@@ -166,8 +164,7 @@ impl LabelFile {
         Err(self.fault(format!("the model knows none of the actions {names}, it has {known}: learn again with them")))
     }
 
-    /// The labels that an inventory allows, or all without one; the others are left out and named by
-    /// [`LabelFile::unmatched`].
+    /// The labels that an inventory allows, or all without one; [`LabelFile::unmatched`] names the others.
     ///
     /// # Errors
     /// If the inventory contradicts itself or allows none of the labels.
@@ -280,8 +277,7 @@ impl LabelFile {
         given.unwrap_or(if self.labels.is_to_the_minute { Tolerance::OF_MINUTES } else { Tolerance::USUAL })
     }
 
-    /// The labels with their times on the clock of the captures: the clock is compared with these commands, unless it
-    /// already was.
+    /// The labels with times on the clock of the captures: it is compared with these commands, unless it already was.
     #[must_use]
     pub fn aligned(&self, command_times: &[i64], tolerance: Tolerance) -> Self {
         if self.clock.is_some() {

@@ -13,8 +13,7 @@ use crate::error::LearningError;
 /// How many bytes are read at once.
 const BLOCK: usize = 1 << 16;
 
-/// The names and digests of captures, as [`digest_capture`]. Of several, those that cannot be read are left out: nothing
-/// is learned from them.
+/// The digests of captures, as [`digest_capture`]. Of several, unreadable ones are left out: they teach nothing.
 ///
 /// # Errors
 /// If there is one, and it is a folder or cannot be read.

@@ -19,8 +19,7 @@ const MIN_PAIRS: usize = 4;
 /// Messages are taken for those of one command below this probability of chance.
 const SIGNIFICANT: f64 = 1e-3;
 
-/// A sentence if labelled commands are pairs of messages to two services, beyond chance, whose sizes together are sums of
-/// the actions.
+/// A sentence if labelled commands are pairs of messages to two services, beyond chance, and together sums of actions.
 pub(crate) fn on_two_connections(
     labels: &LabelFile,
     commands: &[ObservedCommand],

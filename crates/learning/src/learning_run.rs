@@ -34,8 +34,7 @@ const DEFAULT: &str = "adaptive";
 /// If more than one label of so many has no command, commands are looked for otherwise: fewer are mistakes of the labels.
 const MAX_LOST: usize = 20;
 
-/// Options that find commands which the usual ones do not: small ones, those that answer what the gateway sends all the
-/// time, and those of two messages.
+/// Options that find what the usual ones do not: small commands, answers to what is sent all the time, two messages.
 const OTHER_OPTIONS: [&[(&str, &str)]; 3] =
     [&[("min-size", "1")], &[("answer-within", "0ms")], &[("algorithm", "gap"), ("gap", "150ms")]];
 
@@ -190,8 +189,7 @@ impl LearningRun<'_> {
         Ok(outcome)
     }
 
-    /// What is learned from the commands found with noise or, if these fit the labels worse, by the algorithm that is
-    /// the default without it.
+    /// What is learned from the commands found with noise or, if these fit worse, by the default algorithm without it.
     fn refined_or_default(
         &self,
         pipeline: &Pipeline,
@@ -206,8 +204,7 @@ impl LearningRun<'_> {
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }
-        // With a model without noise the default algorithm finds the commands, so the model has to be learned from
-        // those.
+        // With a model without noise the default algorithm finds the commands, so the model is learned from those.
         default.remark(format!(
             "noise could not be learned well enough to find commands better than the segmenter's algorithm `{DEFAULT}`, which \
              is used with this model"
@@ -256,8 +253,7 @@ impl LearningRun<'_> {
         Ok(models.map_err(|fault| labels.fault(fault.to_string()))?)
     }
 
-    /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome
-    /// has no model.
+    /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` without a model.
     fn learn_with_noise(
         &self,
         pipeline: &Pipeline,

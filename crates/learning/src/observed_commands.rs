@@ -55,8 +55,7 @@ pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
     commands.iter().map(|observed| observed.command.time_ns).collect()
 }
 
-/// The pipeline with the segmenter's algorithm that needs no model and finds most; decisions can wait for the end of the
-/// captures.
+/// The pipeline with the algorithm that needs no model and finds most; decisions can wait for the end of the captures.
 pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline> {
     let mut pipeline = with_algorithm(pipeline, "adaptive")?;
     pipeline.set(SEGMENTER, "look-ahead", "24h")?;

@@ -143,8 +143,7 @@ impl TrainingSet<'_> {
         found
     }
 
-    /// The probability that at least `matched` labels are near one of these commands if those among the labels came at
-    /// any time.
+    /// The probability that `matched` labels or more are near commands if those among the labels came at any time.
     fn chance(&self, times: &[i64], matched: usize) -> f64 {
         let labels = self.labels.times();
         let (Some(first), Some(last)) = (labels.iter().min(), labels.iter().max()) else { return 1.0 };

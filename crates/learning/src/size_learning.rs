@@ -1,5 +1,4 @@
-//! From labelled commands to sizes: sums where the labels separate the actions, kinds where they do not; and what is
-//! uncertain about them.
+//! From labelled commands to sizes: sums where labels separate the actions, kinds where not; and what is uncertain.
 
 use sizeleak_fit::{Additivity, Fit, FitError, Separation, doubted_labels, learn_kinds, padding, size_dependence};
 use sizeleak_model::{
@@ -17,13 +16,11 @@ const NO_DEVIATION: f64 = 0.1;
 
 #[derive(Debug)]
 pub(crate) struct LearnedSizes {
-    /// The sums, whose outliers are the indices of all commands that were left out, in ascending order; without actions
-    /// if there are kinds alone.
+    /// The sums; their outliers are the indices of all commands left out, ascending. Without actions if all are kinds.
     pub(crate) fit: Fit,
     pub(crate) kinds: Option<Kinds>,
     pub(crate) padding: Option<LearnedPadding>,
-    /// Whether sizes depend on the labels, and in sums where the labels separate these: else the commands are probably
-    /// others than the labelled ones.
+    /// Whether sizes depend on labels, in sums where these separate them: else commands are probably not the labelled.
     pub(crate) follow_labels: bool,
     /// Whether what was learned holds: sizes add up and follow the labels.
     pub(crate) hold: bool,

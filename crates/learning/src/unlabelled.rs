@@ -78,8 +78,7 @@ impl FoundSizes {
 }
 
 impl UnlabelledRun<'_> {
-    /// Finds the sizes of the commands of a pipeline that ends with answers. Notices of the first run over the captures
-    /// go to `on_notice`.
+    /// Finds sizes of the commands of a pipeline that ends with answers. Notices of its first run go to `on_notice`.
     ///
     /// # Errors
     /// If the pipeline does not run, or the commands do not tell the sizes.

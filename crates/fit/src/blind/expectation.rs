@@ -209,8 +209,7 @@ pub(super) fn share_at(shares: &[(i64, f64)], value: i64) -> f64 {
     shares.binary_search_by_key(&value, |(size, _)| *size).map_or(0.0, |at| shares[at].1)
 }
 
-/// For each number of replies: how many actions without one there are, if each of a command's actions is one of them
-/// with a small probability.
+/// For each number of replies: how many actions have none, if each of a command has none with this probability.
 pub(super) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
     let shares = |replies: usize| {
         let mut weights = vec![1.0];

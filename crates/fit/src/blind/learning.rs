@@ -14,8 +14,7 @@ use crate::evidence::STRONG;
 
 /// The fewest commands to learn from: there are about as many unknown sizes and shares.
 const MIN_COMMANDS: usize = 12;
-/// The fewest different sizes of commands: three are explained by an overhead and two sizes of actions, whatever they
-/// are.
+/// The fewest different sizes of commands: any three are explained by an overhead and two sizes of actions.
 const MIN_SIZES: usize = 4;
 /// The largest share of commands that a fit may leave unexplained: the others decide by far.
 const MAX_OUTLIERS: f64 = 0.3;
@@ -25,8 +24,7 @@ const MAX_OUTLIERS_OF_LENGTHS: f64 = 0.12;
 const FINALISTS: usize = 10;
 /// How many of them may have one |ac| and one form of length fields.
 const MAX_ALIKE: usize = 6;
-/// An explanation that is worse by more than this in nats before it is refined is left out: refining adds a few nats
-/// for each of some ten sizes.
+/// What is worse by more nats before it is refined is left out: refining adds a few for each of some ten sizes.
 const HOPELESS: f64 = 40.0;
 
 struct Refined {

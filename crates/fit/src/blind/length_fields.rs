@@ -7,8 +7,7 @@ use std::fmt;
 pub enum LengthFields {
     /// No length field, or one of fixed width.
     None,
-    /// The extended payload length of WebSocket (RFC 6455): two more bytes from a payload of 126 bytes on, eight from
-    /// one of 65,536.
+    /// WebSocket's extended payload length (RFC 6455): two more bytes from a payload of 126 on, eight from 65,536.
     WebSocket,
     /// The remaining length of MQTT: one more byte from 128, 16,384 and 2,097,152 bytes on.
     Mqtt,

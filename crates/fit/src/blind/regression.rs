@@ -3,8 +3,7 @@
 use super::rows::Row;
 use crate::least_absolute_deviations::{normal_equations, solve};
 
-/// The quantile of the rows' sizes that the regression follows. It is below the median, since actions without a reply
-/// only add bytes.
+/// The quantile of sizes that the regression follows: below the median, since actions without a reply only add bytes.
 const QUANTILE: f64 = 0.4;
 /// The most rows that it looks at, a bound of the time.
 const MAX_ROWS: usize = 1500;

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use super::Observation;
 
-/// The least share of a class among all replies. A rarer one would have no more than one or two of the few hundred
-/// commands that a fit begins with.
+/// The least share of a class among all replies: a rarer one is in one or two of the commands that a fit begins with.
 const MIN_SHARE: f64 = 0.004;
 /// The most classes that are told apart, a bound of the time: there is a sum for every combination of their numbers.
 const MAX_CLASSES: usize = 10;
 /// A class that the same number of replies has in a greater share of the commands says nothing about actions.
 const CONSTANT_SHARE: f64 = 0.9;
-/// Each action has a reply of its own only if at least this share of the commands has more than one reply: by far more
-/// commands have several actions.
+/// Actions have own replies only if this share of commands has several: by far more commands have several actions.
 const SEVERAL_SHARE: f64 = 0.1;
 /// The most replies of a command that are looked at, a bound of the time.
 const MAX_REPLIES: usize = 256;

@@ -139,8 +139,7 @@ pub(super) fn planned(rows: &Rows, replies: usize, most: usize, classes: usize, 
     })
 }
 
-/// The fewest replies up to which there are enough commands, or the wanted share of all: commands of few actions show
-/// most.
+/// The fewest replies up to which commands are enough, or the wanted share of all: those of few actions show most.
 pub(super) fn fewest_replies(rows: &Rows, enough: usize, share: f64) -> usize {
     let commands = |replies: usize| -> usize {
         rows.rows.iter().filter(|row| row.replies() <= replies).map(|row| row.commands).sum()

@@ -6,8 +6,7 @@ use super::expectation::{
 use super::search::Candidate;
 use super::sums::Plan;
 
-/// The least expected number of occurrences of an action. One that occurred once is expected nearly once; several that
-/// share an occurrence are none.
+/// The least expected occurrences of an action: nearly one if it occurred once; several that share one are none.
 const MIN_COUNT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +31,7 @@ pub(super) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
     candidate.improve(plan, 20, step);
 }
 
-/// Takes sizes that are those of another action and one without a reply together for two actions, unless the rows
-/// object.
+/// Takes sizes that are those of an action and one without a reply together for two actions, unless the rows object.
 fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let targets = candidate.targets(plan);
     let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
@@ -60,8 +58,7 @@ fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
     }
 }
 
-/// What one size more must add to the log-likelihood, in nats: its value and its share, as of the Bayesian information
-/// criterion.
+/// What one size more must add to the log-likelihood, in nats: its value and its share, as by the Bayesian criterion.
 pub(super) fn cost_of_size(plan: &Plan) -> f64 {
     plan.commands.max(2.0).ln() + 1.0
 }
@@ -133,8 +130,7 @@ pub(super) fn atoms(parameters: &Parameters, expected: &Expected) -> Vec<Atom> {
     atoms
 }
 
-/// Looks like an action but is none: actions whose replies came as one, or were lost. They are much rarer than the
-/// actions that they consist of.
+/// Looks like an action but is some whose replies came as one, or were lost: much rarer than those that it consists of.
 pub(super) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
     if silent == 0 {
         return false;

@@ -18,8 +18,7 @@ const MIN_COMMANDS: u64 = 4;
 /// shorter, which a few commands may not show.
 const MIN_WIDTH: f64 = 0.6;
 
-/// Sizes that differ by less, in bytes, do not show whether labels are right: ids and length fields alone change them
-/// so much.
+/// Sizes that differ by less, in bytes, do not show whether labels are right: ids and length fields differ so much.
 const MIN_RANGE: i64 = 8;
 
 /// The fewest labelled commands that are tested: with fewer, the test hardly ever finds that sizes depend on labels.
@@ -28,8 +27,7 @@ const MIN_TESTED: usize = 10;
 /// The most commands of the permutation test, a bound of its time.
 const MAX_TESTED: usize = 2000;
 
-/// Indices of the commands whose size fits another kind far better than the other commands of their own; `names`
-/// are those of the counts.
+/// Indices of the commands whose size fits another kind far better than their own; `names` are those of the counts.
 pub fn doubted_labels(kinds: &Kinds, names: &[String], commands: &[LabelledCommand]) -> Vec<usize> {
     let doubted = |(at, command): (usize, &LabelledCommand)| {
         let counts: Vec<(&str, u32)> = names.iter().map(String::as_str).zip(command.counts.iter().copied()).collect();

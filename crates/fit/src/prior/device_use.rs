@@ -6,8 +6,7 @@
 
 use sizeleak_model::Limits;
 
-/// The most combinations of how often the actions of each class occur, a bound of the time; with more, devices are not
-/// taken into account.
+/// The most combinations of how often actions of each class occur, a bound of time; with more, devices do not count.
 const MAX_COMBINATIONS: usize = 1 << 14;
 
 /// The most rounds of scaling, and the relative change below which they end: the model file shows six decimals.

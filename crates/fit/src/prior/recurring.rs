@@ -8,12 +8,10 @@ use statrs::distribution::{DiscreteCDF, Poisson};
 /// The fewest occurrences of a command that recurs: twice may be one command that somebody repeated.
 const MIN_TIMES: u64 = 3;
 
-/// How many commands are taken for recurring ones by chance in one model: the error rate of all tests together
-/// (Bonferroni).
+/// How many commands are taken for recurring ones by chance in a model: the error rate of all tests (Bonferroni).
 const FALSE_ALARMS: f64 = 0.01;
 
-/// The commands that occur more often than chance explains, the most frequent first. `probability` is that of a
-/// command's actions by habit.
+/// The commands that occur more often than by chance, the most frequent first. `probability`: of actions by habit.
 pub(super) fn recurring_commands(
     commands: &[&LabelledCommand],
     probability: impl Fn(&[u32]) -> f64,

@@ -42,8 +42,7 @@ impl OddSizes {
         Self { odd: rarer_than(MAX_OF_MERGED), rare: rarer_than(MAX_OF_RARE), known }
     }
 
-    /// How many bytes two replies in one record share, so that as many odd sizes as possible are those of two replies; the
-    /// fewest among equals.
+    /// How many bytes two replies in one record share, so that most odd sizes are of two; the fewest among equals.
     pub(super) fn shared_bytes(&self) -> i64 {
         let Self { rare: odd, known, .. } = self;
         let least = odd.values().min().copied().unwrap_or(0) * PARTS_MORE_FREQUENT;

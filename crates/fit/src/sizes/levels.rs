@@ -7,8 +7,7 @@ use sizeleak_model::step_function::STEP_NATS;
 
 use super::varying_sizes::{Group, Parameters, Sums};
 
-/// Levels that are looked at, in bytes: what several length fields together add, and an overhead that is too large by
-/// 3.
+/// Levels that are looked at, in bytes: what several length fields add together, and an overhead too large by 3.
 const LEVELS: [i64; 14] = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
 /// A level for each size of a command, in bytes.

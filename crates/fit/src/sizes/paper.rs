@@ -1,5 +1,4 @@
-//! The paper's procedure (section IV): |aᵢ| = |s₂ᵢ| − |sᵢ| and |ac| = |sᵢ| − |aᵢ|, from commands of one action alone on
-//! one device and on two.
+//! The paper's procedure (section IV): |aᵢ| = |s₂ᵢ| − |sᵢ|, |ac| = |sᵢ| − |aᵢ|, from one action on one device and two.
 //!
 //! Of repeated experiments the median counts; |ac| is the median over the actions. As in the paper, the estimate is
 //! biased if a length field grows between the single and the double.

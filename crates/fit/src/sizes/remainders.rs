@@ -11,8 +11,7 @@ pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
     products.fold(0, i64::saturating_add)
 }
 
-/// Sizes of commands without their actions, ordered by the bytes of the actions. (Ordered by the sizes themselves,
-/// their noise would look like steps.)
+/// Sizes of commands without their actions, in order of the actions' bytes: in their own, noise would look like steps.
 pub(crate) struct Remainders {
     action_bytes: Vec<i64>,
     /// Smallest and largest remainder.

@@ -14,12 +14,10 @@ use sizeleak_model::LabelledCommand;
 use super::remainders::{Remainders, action_bytes};
 use super::size_search::SizeSearch;
 
-/// The probability that an interval holds the size: the usual level of intervals, and that of all others in the
-/// reports.
+/// The probability that an interval holds the size: the usual level, and that of all others in the reports.
 const CREDIBLE: f64 = 0.95;
 
-/// The most commands that are used, evenly spaced, a bound of the time. With more commands, intervals are a little
-/// wide.
+/// The most commands that are used, evenly spaced, a bound of the time. With more, intervals are a little wide.
 pub(crate) const MAX_SAMPLED: usize = 2000;
 
 /// The number of states sampled: enough for 2.5 % of them at each end of an interval. With n samples, sample i gives

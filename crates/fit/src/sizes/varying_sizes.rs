@@ -1,5 +1,4 @@
-//! Distributions of sizes: where single sizes explain labelled commands worse than actions whose sizes vary (digits of
-//! a brightness, names of rooms).
+//! Distributions of sizes, where single ones explain commands worse than varying ones (digits, names of rooms).
 //!
 //! The fit of single sizes is the start. All actions may then have several sizes, and expectation maximisation
 //! ([`expectation`]) finds the most likely distributions of them and of ε, with the levels that length fields add

@@ -52,8 +52,7 @@ pub(crate) fn check_numbers(text: &[u8], of_rows: u8, of_fields: u8) -> Result<(
     Err(LabelError::new(fault))
 }
 
-/// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
-/// ends.
+/// Counts the lines up to a record: the CSV library's own are wrong after empty lines and Windows line ends.
 struct LineCounter<'a> {
     text: &'a [u8],
     at: usize,

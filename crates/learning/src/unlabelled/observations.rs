@@ -24,8 +24,7 @@ pub(super) struct ServiceObservations {
 }
 
 impl ServiceObservations {
-    /// The commands of the service with the most of them, or with the most labels if there are labels. `None` without
-    /// commands to a gateway.
+    /// The commands of the service with the most of them, or the most labels if there are any. `None` without commands.
     ///
     /// # Errors
     /// If there are labels and none is near a command.

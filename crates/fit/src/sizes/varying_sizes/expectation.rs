@@ -10,8 +10,7 @@ use sizeleak_model::{LabelledCommand, Multiples, Pmf};
 /// One over the number of sizes that a command with a wrong label may have: those of about ten actions of forty bytes.
 pub(crate) const OUTLIER_DENSITY: f64 = 1.0 / 400.0;
 
-/// The least and the greatest share of commands with wrong labels: never none, and never so many that the others do not
-/// decide.
+/// The least and the greatest share of wrong labels: never none, and never so many that the others do not decide.
 const OUTLIER_SHARES: [f64; 2] = [0.001, 0.3];
 
 /// Sizes rarer than this are given up.

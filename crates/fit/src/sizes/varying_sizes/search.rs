@@ -22,20 +22,17 @@ const MIN_COMMANDS: usize = 60;
 /// Commands of more actions say little about the sizes of one.
 const MAX_IN_COMMAND: u64 = 64;
 
-/// The most commands that distributions are learned from, a bound of the time: half of them those of the fewest
-/// actions, which say most.
+/// The most commands that distributions are learned from, a bound of time: half of the fewest actions, which say most.
 const MAX_COMMANDS: usize = 600;
 
-/// With a greater mean deviation in bytes, distributions are tried in any case; otherwise a quick test decides. It only
-/// saves time.
+/// With a greater mean deviation in bytes, distributions are tried in any case; else a quick test saves time.
 const GREAT_DEVIATION: f64 = 0.75;
 
 /// By how much distributions must raise the log-likelihood, beyond half the logarithm of the number of commands for
 /// each further size (the Bayesian information criterion): the start is the best of some fifty.
 const MIN_GAIN: f64 = 4.0;
 
-/// The greatest distance of sizes from the single one at the start, in bytes: that of short texts, such as names of
-/// rooms.
+/// The greatest distance of sizes from the single one at the start, in bytes: of short texts, such as names of rooms.
 const MAX_DISTANCE: i64 = 48;
 
 /// Values of ε that are looked at: up to eight digits of an id more or less.
@@ -353,8 +350,7 @@ pub(super) fn is_usable(command: &LabelledCommand) -> bool {
     (1..=MAX_IN_COMMAND).contains(&command.total())
 }
 
-/// The commands that distributions are learned from, in ascending order: those with the fewest actions for each
-/// action, and others evenly.
+/// The commands that distributions are learned from, ascending: those of the fewest actions for each, others evenly.
 fn used(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
     let usable = commands.iter().enumerate().filter(|(_, command)| is_usable(command));
     let mut by_total: Vec<(u64, usize)> = usable.map(|(at, command)| (command.total(), at)).collect();
