@@ -161,8 +161,7 @@ fn ranks(values: &[i64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// By how many bytes an action is shorter when it occurs again in a command: least absolute deviations with the number
-/// of repeated actions as one more action.
+/// By how many bytes an action is shorter when it occurs again: absolute deviations with repeats as one more action.
 fn repeated_shorter(sizes: &[i64], commands: &[LabelledCommand]) -> Option<f64> {
     let repeats = |command: &LabelledCommand| command.counts.iter().map(|n| n.saturating_sub(1)).sum::<u32>();
     let with_repeats: Vec<LabelledCommand> = commands

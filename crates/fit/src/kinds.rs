@@ -16,8 +16,7 @@ const SPREADS_TRIED: [f64; 14] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0
 /// The strengths of smoothing that cross-validation chooses from, in labelled commands.
 const STRENGTHS_TRIED: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 20.0];
 
-/// Before any command is seen again, its size is taken to vary by about this many bytes: an id with a digit more or
-/// less, or two. It weighs as much as one command.
+/// Before any command is seen again, sizes vary by about so many bytes, a digit or two; this weighs one command.
 const USUAL_SPREAD: f64 = 1.5;
 
 /// The greatest share of commands of unseen kinds: a model of kinds that are hardly ever seen would answer nothing.
@@ -27,8 +26,7 @@ const MAX_OTHER: f64 = 0.9;
 const MAX_LEFT_OUT: usize = 512;
 
 /// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Besides them,
-/// `others` commands were labelled. Of more than 4096 kinds, or 4096 different commands of a kind, the first are
-/// kept.
+/// `others` were labelled. Of more than 4096 kinds, or different commands of a kind, the first are kept.
 pub fn learn_kinds<'a>(
     names: &[String],
     commands: impl Iterator<Item = &'a LabelledCommand>,
@@ -67,8 +65,7 @@ pub fn learn_kinds<'a>(
     Some(Kinds { spread, other, replies, list })
 }
 
-/// The width of the kernel that makes a value of every command most likely, given those of its kind that are like it and
-/// one more deviation of a usual size.
+/// The width of the kernel that makes each command's value likeliest, given those like it and one usual deviation.
 fn spread(
     kinds: &[Kind],
     value: impl Fn(&SeenCommand) -> i64,

@@ -50,8 +50,7 @@ const MIN_COMMANDS: usize = 20;
 const MANY_COMMANDS: usize = 50;
 const OWN_COMMANDS: f64 = 3.0;
 
-/// The share of replies that are in the record of the reply before them, as far as is known before any is seen, and the
-/// number of replies that this counts as.
+/// The share of replies in the record of the one before, before any is seen, and the replies that it counts as.
 const USUALLY_MERGED: f64 = 0.02;
 const MERGED_WEIGHT: f64 = 10.0;
 

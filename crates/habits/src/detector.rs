@@ -97,16 +97,14 @@ impl Detector {
     pub fn observe(&mut self, sighting: Sighting) -> Vec<Deviation> {
         let mut found = self.advance(sighting.time_ns);
         self.home.observe(sighting);
-        self.alarms(&mut found);
+        found.extend(self.alarms());
         found
     }
 
     /// Lets time pass without a command; returns the deviations that missing ones are.
     pub fn advance(&mut self, time_ns: i64) -> Vec<Deviation> {
         self.home.advance(time_ns);
-        let mut found = Vec::new();
-        self.alarms(&mut found);
-        found
+        self.alarms()
     }
 
     pub fn home(&self) -> &Home {
@@ -134,8 +132,9 @@ impl Detector {
         self.usual = UsualDays::new(day, &self.home, self.budget);
     }
 
-    /// Adds the new peaks that are beyond the budget.
-    fn alarms(&mut self, found: &mut Vec<Deviation>) {
+    /// The new peaks that are beyond the budget.
+    fn alarms(&mut self) -> Vec<Deviation> {
+        let mut found = Vec::new();
         for peak in std::mem::take(&mut self.home.peaks) {
             let day = self.home.calendar.local(peak.time_ns).day;
             self.begin_day(day);
@@ -158,5 +157,6 @@ impl Detector {
                 self.silent_since = since.or(self.silent_since);
             }
         }
+        found
     }
 }

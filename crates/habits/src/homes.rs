@@ -29,9 +29,8 @@ impl<H> Homes<H> {
         Self { profile, flows: SeenFlows::new(MAX_FLOWS), followers: BTreeMap::new(), known: 0, unwatched: 0 }
     }
 
-    /// What an answer shows, with its gateway and who follows its home: whom `begin` makes at its first answer, with when
-    /// the last command that the profile has began. `None` for what the profile has or what is older, and where there are
-    /// more homes than are followed.
+    /// What an answer shows, with its gateway and who follows its home: whom `begin` makes at the first answer, with
+    /// when the profile's last command began. `None` for what the profile has or what is older, and of too many homes.
     pub fn see(
         &mut self,
         answer: &Identification,

@@ -56,9 +56,8 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// Its candidates without those that cannot matter: whose likelihood is below a thousandth of the greatest. They are
-    /// scaled so that the greatest is 1, so that how usual the noise of sizes is says nothing. At most
-    /// [`Self::MAX_CANDIDATES`] remain.
+    /// Its candidates without those that cannot matter: of a likelihood below a thousandth of the greatest. That is
+    /// scaled to 1, so that how usual the noise of sizes is says nothing. At most [`Self::MAX_CANDIDATES`] remain.
     #[must_use]
     pub fn reduced(mut self) -> Self {
         let greatest = self.candidates.iter().map(|(_, likelihood)| *likelihood).fold(0.0, f64::max);
@@ -75,8 +74,7 @@ impl Sighting {
     pub const MAX_CANDIDATES: usize = 64;
 }
 
-/// The candidates of an answer; where their likelihoods are not known, their probabilities have to do, and what the model's
-/// habits say then counts twice.
+/// The candidates of an answer; without likelihoods their probabilities do: the model's habits then count twice.
 impl From<&Identification> for Sighting {
     fn from(answer: &Identification) -> Self {
         let is_known = answer.candidates.iter().all(|candidate| candidate.likelihood.is_some());

@@ -36,30 +36,24 @@ impl std::str::FromStr for NameRule {
     }
 }
 
-/// The actions that captures are named after.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedActions {
-    /// The action of each capture, and how often it occurs; `None` where it names none.
-    pub(crate) actions: Vec<Option<(String, u32)>>,
-    /// The name that all files have, where their folders are the actions.
-    pub(crate) common_name: Option<String>,
-}
+/// The action of each capture, and how often it occurs; `None` where it names none.
+type NamedActions = Vec<Option<(String, u32)>>;
 
 impl NameRule {
-    /// The actions that some paths name. Without a pattern, files that all have one name in folders of several names are
+    /// The actions that some paths name, and the name that all files have where their folders are the actions. Without a pattern, files that all have one name in folders of several names are
     /// named by their folders: `on/anon.pcap` and `off/anon.pcap` are not two captures of an action `anon`.
-    pub(crate) fn actions<'a>(&self, paths: impl Iterator<Item = &'a Path> + Clone) -> NamedActions {
-        let actions: Vec<Option<(String, u32)>> = paths.clone().map(|path| self.action(path)).collect();
+    pub(crate) fn actions<'a>(&self, paths: impl Iterator<Item = &'a Path> + Clone) -> (NamedActions, Option<String>) {
+        let actions: NamedActions = paths.clone().map(|path| self.action(path)).collect();
         let are_alike = |actions: &[Option<(String, u32)>]| actions.windows(2).all(|pair| pair[0] == pair[1]);
         if let (None, [Some((name, _)), ..]) = (&self.0, &actions[..])
             && are_alike(&actions)
         {
-            let of_folders: Vec<_> = paths.map(action_in_folder).collect();
+            let of_folders: NamedActions = paths.map(action_in_folder).collect();
             if !are_alike(&of_folders) && of_folders.iter().all(Option::is_some) {
-                return NamedActions { common_name: Some(name.clone()), actions: of_folders };
+                return (of_folders, Some(name.clone()));
             }
         }
-        NamedActions { actions, common_name: None }
+        (actions, None)
     }
 
     /// The action that a path names and how often it occurs; `None` if it names none.
@@ -141,7 +135,7 @@ mod tests {
         let actions = |names: &[&str]| names.iter().map(|name| Some(((*name).to_owned(), 1))).collect::<Vec<_>>();
         let rule = NameRule::default();
         let found = named(&["on/anon_1.pcap", "off-2/anon_2.pcap", "on/anon_3.pcap"], &rule);
-        assert_eq!((found.actions, found.common_name.as_deref()), (actions(&["on", "off", "on"]), Some("anon")));
+        assert_eq!(found, (actions(&["on", "off", "on"]), Some("anon".to_owned())));
         for (paths, names) in [
             (["on/anon.pcap", "off/other.pcap"], ["anon", "other"]),
             (["lab/toggle_1.pcap", "lab/toggle_2.pcap"], ["toggle", "toggle"]),
@@ -149,10 +143,10 @@ mod tests {
             (["a/toggle.pcap", "toggle.pcap"], ["toggle", "toggle"]),
         ] {
             let found = named(&paths, &rule);
-            assert_eq!((found.actions, found.common_name), (actions(&names), None), "{paths:?}");
+            assert_eq!(found, (actions(&names), None), "{paths:?}");
         }
         let rule: NameRule = "(?<action>anon)".parse().unwrap();
-        assert_eq!(named(&["on/anon.pcap", "off/anon.pcap"], &rule).actions, actions(&["anon", "anon"]));
+        assert_eq!(named(&["on/anon.pcap", "off/anon.pcap"], &rule).0, actions(&["anon", "anon"]));
     }
 
     #[test]

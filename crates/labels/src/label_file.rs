@@ -93,14 +93,14 @@ impl LabelFile {
     /// [`LabelFileError`], for the first name without an action.
     pub fn of_names(captures: &[LabelledCapture], rule: &NameRule) -> Result<Self, LabelFileError> {
         let mut labels = Labels::default();
-        let named = rule.actions(captures.iter().map(|capture| capture.path.as_path()));
-        labels.notes.extend(named.common_name.map(|name| {
+        let (named, common_name) = rule.actions(captures.iter().map(|capture| capture.path.as_path()));
+        labels.notes.extend(common_name.map(|name| {
             format!(
                 "all files are called `{name}`: the names of their folders are the actions (`--labels-from-names=REGEX` \
                  finds others)"
             )
         }));
-        for ((capture, action), line) in captures.iter().zip(named.actions).zip(1..) {
+        for ((capture, action), line) in captures.iter().zip(named).zip(1..) {
             let (action, times) = action.ok_or_else(|| {
                 let fault = "neither its name nor that of its folder is an action: name it, or say where it is with \
                              `--labels-from-names=REGEX`";
@@ -144,8 +144,7 @@ impl LabelFile {
         Ok(file)
     }
 
-    /// Checks that some section of the model knows the actions; returns a sentence about those that none knows, whose
-    /// commands cannot be recognised.
+    /// Checks that the model knows the actions; returns a sentence about those that it does not, and cannot recognise.
     ///
     /// # Errors
     /// If no action is known.

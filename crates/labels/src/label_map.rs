@@ -1,13 +1,12 @@
-//! Logs of events as labels: the history of Home Assistant, `SmartThings` or openHAB says which state an entity had when; a
-//! map says which of these changes are actions.
+//! Logs of events as labels: the history of Home Assistant, `SmartThings` or openHAB; a map says which are actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::event_log::{EACH, Event, EventLog};
+use crate::matching::Tolerance;
 
 /// What stands for any entity, or any state, behind what is before it.
 const ANY: char = '*';
@@ -90,8 +89,8 @@ impl FromStr for LabelMap {
 }
 
 impl LabelMap {
-    /// A map for a log whose form is known: each entity with its states as they are called. Sensors, and entities of many
-    /// states, as measurements have, are left out.
+    /// A map for a log whose form is known: each entity with its states as they are called. Sensors, and entities of
+    /// many states, as measurements have, are left out.
     pub(crate) fn proposed(log: &EventLog) -> Option<Self> {
         let first = |keys: &str| keys.split(' ').find_map(|key| log.key(key));
         let time = first(TIME_KEYS)?;
@@ -155,10 +154,8 @@ impl LabelMap {
         };
         let commands = times.chunk_by(|one, next| next.saturating_sub(*one) <= within);
         let longest = commands.filter_map(|command| Some(command.last()?.saturating_sub(*command.first()?))).max();
-        let longest = longest
-            .filter(|longest| *longest > 0)
-            .map(|longest| (longest.saturating_mul(2)).min(beyond / 2).max(longest));
-        if let Some(together) = longest {
+        if let Some(longest) = longest.filter(|longest| *longest > 0) {
+            let together = longest.saturating_mul(2).min(beyond / 2).max(longest);
             self.together = format!("{}ms", together / 1_000_000 + 1);
         }
         self
@@ -186,11 +183,8 @@ impl LabelMap {
 
     /// [`Self::together`] in nanoseconds.
     pub(crate) fn together_ns(&self) -> Result<i64, String> {
-        let duration: Option<SignedDuration> = self.together.parse().ok();
-        let nanoseconds = duration.and_then(|duration| i64::try_from(duration.as_nanos()).ok());
-        nanoseconds
-            .filter(|time| *time >= 0)
-            .ok_or_else(|| format!("`together = \"{}\"`: write it like 100ms", self.together))
+        let fault = |_| format!("`together = \"{}\"`: write it like 100ms", self.together);
+        self.together.parse().map(Tolerance::nanoseconds).map_err(fault)
     }
 }
 

@@ -1,5 +1,4 @@
-//! The commands that a pipeline finds in captures, with what is known of their sessions and services: the same service
-//! may have many connections and addresses.
+//! The commands that a pipeline finds, with their sessions and services: one service may have many connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

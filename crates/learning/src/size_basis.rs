@@ -85,10 +85,8 @@ pub(crate) fn sizes(basis: &Basis, command: &Command) -> [i64; 2] {
     basis.sizes(command.size, command.records, command.plaintext).unwrap_or([i64::MAX; 2])
 }
 
-/// The bytes of the replies to a command in a basis.
-fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
-    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
-    basis.reply_bytes(command.reply_bytes, command.replies, size)
+fn wire_size(command: &Command) -> WireSize {
+    WireSize { wire: command.size, records: command.records, plaintext: command.plaintext }
 }
 
 /// Whether sizes are known only as ranges, those of a block cipher.
@@ -102,9 +100,8 @@ pub(crate) fn single_replies(basis: &Basis, command: &Command) -> Option<Vec<i64
     if is_in_blocks(basis) && command.plaintext.is_some() && !is_range(command) {
         return None;
     }
-    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
     let replies = command.all_single_replies()?;
-    Some(replies.iter().map(|reply| basis.reply_sizes(reply.length, size)[1]).collect())
+    Some(replies.iter().map(|reply| basis.reply_sizes(reply.length, wire_size(command))[1]).collect())
 }
 
 /// A command whose actions are known from a label, with its sizes in a basis.
@@ -113,7 +110,7 @@ pub(crate) fn labelled(basis: &Basis, command: &Command, counts: &[u32]) -> Labe
         sizes: sizes(basis, command),
         counts: counts.to_vec(),
         replies: command.replies,
-        reply_bytes: reply_bytes(basis, command),
+        reply_bytes: basis.reply_bytes(command.reply_bytes, command.replies, wire_size(command)),
         single_replies: single_replies(basis, command),
         has_own_replies: command.has_own_replies(),
     }

@@ -301,21 +301,18 @@ impl TrainingSet<'_> {
                 self.fault(format!("{line}: no message has such counts or a command of such a size"))
             }
             error @ FitError::Unidentified { .. } => match self.limits() {
-                Ok(limits) => self.fault(format!("{error}{}", self.remedy(matching, &limits))),
+                Ok(limits) => {
+                    // Which commands would determine the sizes that the labels do not.
+                    let (plan, hidden) = self.missing_commands(matching, &limits);
+                    let remedy = if plan.is_empty() { String::new() } else { format!("; {}", plan.in_words()) };
+                    let never = "; the inventory allows no command that would determine the size of ";
+                    let never = if hidden.is_empty() { String::new() } else { format!("{never}{hidden}") };
+                    self.fault(format!("{error}{remedy}{never}"))
+                }
                 Err(error) => error,
             },
             error => self.fault(error.to_string()),
         }
-    }
-
-    /// Which commands would determine the sizes that the labels do not.
-    fn remedy(&self, matching: &Matching, limits: &Limits) -> String {
-        let (plan, hidden) = self.missing_commands(matching, limits);
-        let mut remedy = if plan.is_empty() { String::new() } else { format!("; {}", plan.in_words()) };
-        if !hidden.is_empty() {
-            remedy = format!("{remedy}; the inventory allows no command that would determine the size of {hidden}");
-        }
-        remedy
     }
 
     fn left_out(&self, sizes: &LearnedSizes, matching: &Matching) -> Option<String> {

@@ -86,8 +86,7 @@ impl ReplyClasses {
         replies as f64 / listed().count().max(1) as f64
     }
 
-    /// How many replies of each class there are, and how many of none. A reply that is the sum of two classes counts as
-    /// these two; `None` if there are several ways.
+    /// How many replies each class has, and how many no class. A sum of two counts as both; `None` if it is ambiguous.
     pub(super) fn counts(&self, replies: &[i64]) -> Option<(Vec<u8>, usize)> {
         let mut counts = vec![0_u8; self.sizes.len()];
         let mut other = 0;

@@ -10,12 +10,10 @@ use crate::evidence::at_place;
 /// a hundred is wrong, it is then more probably wrong than right.
 const DOUBTED_RATIO: f64 = 100.0;
 
-/// Labels of rarer kinds are not doubted, and not in favour of rarer kinds: of three commands the median deviation is
-/// often 0, however much sizes vary.
+/// Labels are not doubted in rarer kinds or in favour of them: of three commands the median deviation is often 0.
 const MIN_COMMANDS: u64 = 4;
 
-/// The least mean deviation of a kind's sizes, in bytes: one in two commands has an id that is a digit longer or
-/// shorter, which a few commands may not show.
+/// The least mean deviation of a kind's sizes, in bytes: ids differ by a digit, which a few commands may not show.
 const MIN_WIDTH: f64 = 0.6;
 
 /// Sizes that differ by less, in bytes, do not show whether labels are right: ids and length fields differ so much.

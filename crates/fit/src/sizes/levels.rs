@@ -1,5 +1,4 @@
-//! What length fields add to the commands: a level that rises in few steps with the size of the command, the most
-//! likely one given distributions of sizes.
+//! What length fields add: a level that rises in few steps with the command's size, the most likely one given sizes.
 
 use std::collections::BTreeMap;
 

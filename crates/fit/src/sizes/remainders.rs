@@ -74,8 +74,7 @@ impl<'a> EqualCommands<'a> {
         Self { of_actions: of_actions.into_iter().collect() }
     }
 
-    /// The cost of the best step function for these sizes of actions if a step costs so many bytes, in bytes of deviation;
-    /// `None` if it is not below a limit.
+    /// The cost of the best step function for these sizes, in bytes of deviation; `None` if it is not below a limit.
     pub(crate) fn cost(&self, actions: &[i64], step_bytes: i64, limit: f64) -> Option<f64> {
         let bytes = self.of_actions.iter().map(|(counts, _)| action_bytes(actions, counts));
         let mut ordered: Vec<(i64, usize)> = bytes.zip(0..).collect();

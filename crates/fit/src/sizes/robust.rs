@@ -22,8 +22,7 @@ const OUTLIER_BYTES: i64 = 8;
 /// The most commands that sizes are searched with, a bound of the time.
 const MAX_SEARCHED: usize = 20_000;
 
-/// If at least this share of all commands deviates as much as an outlier, it is none: the gateway has two message
-/// forms. Fewer labels than that are wrong.
+/// An outlier is none if this share of all commands deviates alike: the gateway has two forms. Fewer labels are wrong.
 const MESSAGE_FORM_SHARE: f64 = 0.1;
 
 pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {

@@ -20,8 +20,7 @@ const CREDIBLE: f64 = 0.95;
 /// The most commands that are used, evenly spaced, a bound of the time. With more, intervals are a little wide.
 pub(crate) const MAX_SAMPLED: usize = 2000;
 
-/// The number of states sampled: enough for 2.5 % of them at each end of an interval. With n samples, sample i gives
-/// the sizes of commands i, i + n, i + 2n...
+/// The states sampled: enough for 2.5 % at each end of an interval. Of n, the i-th gives commands i, i + n, i + 2n...
 const SAMPLES: usize = 256;
 
 /// Proposals between two samples.

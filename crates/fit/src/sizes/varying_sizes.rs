@@ -33,8 +33,7 @@ impl Fit {
     /// The fit in which the sizes of some actions vary, if such distributions explain the commands that it was learned
     /// from significantly better; `None` if single sizes do, or if a block cipher or padding leaves ranges.
     ///
-    /// ε is told apart from what varies in the actions, so the tuples hold ε alone. `certainty` and `intervals` are
-    /// about the most frequent size of each action.
+    /// Tuples hold ε without what varies in actions; `certainty` and `intervals` are of the most frequent sizes.
     pub fn with_varying_sizes(&self, commands: &[LabelledCommand]) -> Option<Self> {
         let search = Search::new(self, commands)?;
         let (parameters, levels) = search.distributions()?;

@@ -7,15 +7,6 @@ const SEPARATORS: [u8; 3] = *b",;\t";
 
 pub(crate) const COMMENT: u8 = b'#';
 
-/// A table as text, and how its columns are separated.
-#[derive(Debug)]
-pub(crate) struct TableText<'a> {
-    pub(crate) text: &'a [u8],
-    pub(crate) separator: u8,
-    /// How many lines there were above `text`.
-    pub(crate) lines_above: u64,
-}
-
 /// The characters of the bytes from 0x80 to 0x9f in Windows-1252, where Latin-1 has control characters. Five are open, and
 /// stay those (<https://encoding.spec.whatwg.org/index-windows-1252.txt>).
 const WINDOWS_1252: [char; 32] = [
@@ -49,23 +40,21 @@ fn western(byte: u8) -> char {
     special.copied().unwrap_or(char::from(byte))
 }
 
-impl<'a> TableText<'a> {
-    /// The separator is the one that a first line `sep=;` names, else the one that the header has most of.
-    pub(crate) fn new(text: &'a [u8]) -> Self {
-        let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = first.trim_ascii_end()
-            && SEPARATORS.contains(separator)
-        {
-            let text = text.get(first.len() + 1..).unwrap_or_default();
-            return Self { text, separator: *separator, lines_above: 1 };
-        }
-        let is_header = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(&[COMMENT]);
-        let header = text.split(|byte| *byte == b'\n').find(is_header).unwrap_or_default();
-        let times = |separator: u8| header.split(|byte| *byte == separator).count();
-        let [usual, others @ ..] = SEPARATORS;
-        let most = |best, other| if times(other) > times(best) { other } else { best };
-        Self { text, separator: others.into_iter().fold(usual, most), lines_above: 0 }
+/// The separator of a table's columns: the one that a first line `sep=;` names, else the one that the header has most of.
+/// With the text, and how many lines there are above it.
+pub(crate) fn separated(text: &[u8]) -> (u8, &[u8], u64) {
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = first.trim_ascii_end()
+        && SEPARATORS.contains(separator)
+    {
+        return (*separator, text.get(first.len() + 1..).unwrap_or_default(), 1);
     }
+    let is_header = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(&[COMMENT]);
+    let header = text.split(|byte| *byte == b'\n').find(is_header).unwrap_or_default();
+    let times = |separator: u8| header.split(|byte| *byte == separator).count();
+    let [usual, others @ ..] = SEPARATORS;
+    let most = |best, other| if times(other) > times(best) { other } else { best };
+    (others.into_iter().fold(usual, most), text, 0)
 }
 
 #[cfg(test)]
@@ -74,13 +63,12 @@ mod tests {
 
     #[test]
     fn separators_are_those_of_the_header() {
-        let separator = |text: &str| char::from(TableText::new(text.as_bytes()).separator);
+        let separator = |text: &str| char::from(separated(text.as_bytes()).0);
         assert_eq!(separator("time,action\n1;5,on\n"), ',');
         assert_eq!(separator("# times, of my clock\n\ntime;on;off\n1,5;1;0\n"), ';');
         assert_eq!(separator("time\taction\n"), '\t');
         assert_eq!(separator("time"), ',');
-        let table = TableText::new(b"sep=;\r\ntime;on\n");
-        assert_eq!((table.separator, table.lines_above, table.text), (b';', 1, &b"time;on\n"[..]));
+        assert_eq!(separated(b"sep=;\r\ntime;on\n"), (b';', &b"time;on\n"[..], 1));
     }
 
     #[test]

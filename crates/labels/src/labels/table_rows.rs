@@ -5,7 +5,7 @@ use std::io;
 use csv::StringRecord;
 
 use super::error::{LabelError, MAX_ROW_BYTES, MAX_ROWS, MAX_VALUES};
-use super::table_form::{COMMENT, TableText};
+use super::table_form::{COMMENT, separated};
 
 /// The header of a table and its rows, with their lines.
 pub(crate) struct TableRows {
@@ -18,18 +18,18 @@ pub(crate) struct TableRows {
 impl TableRows {
     /// Reads a table in UTF-8, below so many lines of its file.
     pub(crate) fn read(text: &[u8], lines_above: u64) -> Result<Self, LabelError> {
-        let mut table = TableText::new(text);
-        table.lines_above += lines_above;
-        check_numbers(table.text, b'\n', table.separator)?;
-        let mut rows = (1 + table.lines_above..).zip(table.text.split(|byte| *byte == b'\n'));
+        let (separator, text, own_lines_above) = separated(text);
+        let first_line = 1 + lines_above + own_lines_above;
+        check_numbers(text, b'\n', separator)?;
+        let mut rows = (first_line..).zip(text.split(|byte| *byte == b'\n'));
         if let Some((line, _)) = rows.find(|(_, row)| row.len() > MAX_ROW_BYTES) {
             let fault = format!("it has more than {MAX_ROW_BYTES} bytes, which no label needs");
             return Err(LabelError::at(line, fault));
         }
-        let mut lines = LineCounter { text: table.text, at: 0, line: 1 + table.lines_above };
+        let mut lines = LineCounter { text, at: 0, line: first_line };
         let mut reader = csv::ReaderBuilder::new();
-        let reader = reader.trim(csv::Trim::All).delimiter(table.separator).comment(Some(COMMENT));
-        let mut reader = reader.from_reader(table.text);
+        let reader = reader.trim(csv::Trim::All).delimiter(separator).comment(Some(COMMENT));
+        let mut reader = reader.from_reader(text);
         let header = reader.headers().map_err(|error| lines.locate(error))?.clone();
         let (mut rows, mut faults) = (Vec::new(), Vec::new());
         for record in reader.into_records() {
@@ -38,7 +38,7 @@ impl TableRows {
                 Err(error) => faults.push(lines.locate(error)),
             }
         }
-        Ok(Self { separator: table.separator, header, rows, faults })
+        Ok(Self { separator, header, rows, faults })
     }
 }
 
