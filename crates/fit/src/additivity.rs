@@ -10,7 +10,7 @@ use sizeleak_model::{Action, EpsilonDistribution, LabelledCommand};
 
 use crate::Fit;
 use crate::least_absolute_deviations::least_absolute_deviations;
-use crate::sizes::Remainders;
+use crate::sizes::remainders::fitted;
 
 /// The number of random assignments of residuals to commands; the smallest p-value is one more than it, inverted.
 const ASSIGNMENTS: u32 = 999;
@@ -77,8 +77,8 @@ impl Additivity {
 /// What is left of every `step`th command without single sizes and levels, in bytes.
 fn residuals(sizes: &[i64], commands: &[LabelledCommand], step: usize) -> Vec<i64> {
     // Length fields grow in steps; what they add is no deviation.
-    let fitted = Remainders::new(sizes, commands).fitted().into_iter().step_by(step);
-    fitted.map(|at| at.value.saturating_sub(at.level)).collect()
+    let (fitted, _) = fitted(sizes, commands);
+    fitted.into_iter().step_by(step).map(|at| at.value.saturating_sub(at.level)).collect()
 }
 
 /// What is left of commands without the mean sizes of their actions and levels, in bytes.

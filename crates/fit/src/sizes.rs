@@ -3,39 +3,15 @@
 mod fitted_sizes;
 mod levels;
 mod paper;
-mod remainders;
+pub(crate) mod remainders;
 mod robust;
 mod size_sampling;
 mod size_search;
 mod varying_sizes;
 
-use sizeleak_model::{
-    Action, EpsilonTuple, FitMethod, LabelledCommand, MAX_ACTION_SIZE, MAX_TUPLES, Neighbours, Smoothing,
-};
+use sizeleak_model::{FitMethod, LabelledCommand};
 
-pub use fitted_sizes::{FitError, MAX_FITTED_ACTIONS};
-pub(crate) use remainders::{Remainders, action_bytes};
-
-/// Sizes learned from labelled commands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
-    /// |ac| in bytes.
-    pub overhead: i64,
-    pub actions: Vec<Action>,
-    /// The least and the greatest size of each action in bytes that a credible interval of 95 % holds. The paper's
-    /// procedure has no intervals: its sizes stand alone.
-    pub intervals: Vec<[i64; 2]>,
-    /// The posterior probability that all actions have exactly these sizes; 1 with the paper's procedure.
-    pub certainty: f64,
-    /// The ε of each command, without the outliers.
-    pub neighbours: Neighbours,
-    pub smoothing: Smoothing,
-    /// Indices of commands whose label does not explain their size: wrong labels, or not commands at all.
-    pub outliers: Vec<usize>,
-    /// Shifts in bytes by which the sizes of all actions could be wrong together and fit nearly as well, if a length
-    /// field grows between the labelled commands. If there are any, record commands of three actions and more.
-    pub ambiguous_shifts: Vec<i64>,
-}
+pub use fitted_sizes::{Fit, FitError, MAX_FITTED_ACTIONS};
 
 impl Fit {
     /// Learns from labelled commands; `names` are the actions, in the order of the commands' counts.
@@ -52,38 +28,10 @@ impl Fit {
         if let Some(at) = commands.iter().position(|command| !command.is_within_bounds(names.len())) {
             return Err(FitError::OutOfBounds(at));
         }
-        let sizes = match method {
-            FitMethod::Paper => paper::fit(names, commands)?,
-            FitMethod::Robust => robust::fit(names, commands)?,
-        };
-        let mut fitted = names.iter().zip(&sizes.actions);
-        if let Some((action, &size)) = fitted.find(|(_, size)| !(1..=MAX_ACTION_SIZE).contains(*size)) {
-            return Err(FitError::NoSize { action: action.clone(), size });
+        match method {
+            FitMethod::Paper => paper::fit(names, commands),
+            FitMethod::Robust => robust::fit(names, commands),
         }
-        let tuple = |(command, remainder): (&LabelledCommand, &i64)| {
-            let size = action_bytes(&sizes.actions, &command.counts).saturating_add(*remainder);
-            EpsilonTuple::new(size, remainder.saturating_sub(sizes.overhead))
-        };
-        let kept = commands.iter().zip(&sizes.remainders).enumerate();
-        let kept = kept.filter(|(at, _)| sizes.outliers.binary_search(at).is_err()).map(|(_, command)| tuple(command));
-        let neighbours = Neighbours::new(kept).ok_or(FitError::NoCommands)?;
-        if neighbours.tuples().len() > MAX_TUPLES {
-            return Err(FitError::TooManyTuples(neighbours.tuples().len()));
-        }
-        let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action::new(name, *size));
-        Ok(Self {
-            overhead: sizes.overhead,
-            actions: actions.collect(),
-            smoothing: match method {
-                FitMethod::Paper => Smoothing::NEAREST,
-                FitMethod::Robust => Smoothing::choose(&neighbours),
-            },
-            intervals: sizes.intervals,
-            certainty: sizes.certainty,
-            neighbours,
-            outliers: sizes.outliers,
-            ambiguous_shifts: sizes.ambiguous_shifts,
-        })
     }
 }
 

@@ -6,7 +6,7 @@ use sizeleak_model::{FitMethod, Inventory};
 
 use super::*;
 use crate::Fit;
-use crate::sizes::action_bytes;
+use crate::sizes::remainders::action_bytes;
 use crate::testing::{actions, command, device, home};
 
 fn missing(counts: &[[u32; 3]]) -> ExperimentDesign {

@@ -1,8 +1,13 @@
 //! What a fit of sizes finds, or why there is none.
 
 use sizeleak_model::statistics::middle;
-use sizeleak_model::{LabelledCommand, MAX_COUNT_OF_ACTION, MAX_MESSAGE_SIZE, MAX_TUPLES};
+use sizeleak_model::{
+    Action, EpsilonTuple, LabelledCommand, MAX_ACTION_SIZE, MAX_COUNT_OF_ACTION, MAX_MESSAGE_SIZE, MAX_TUPLES,
+    Neighbours, Smoothing,
+};
 use thiserror::Error;
+
+use super::remainders::action_bytes;
 
 pub const MAX_FITTED_ACTIONS: usize = 256;
 
@@ -74,17 +79,62 @@ impl FitError {
     }
 }
 
-/// |ac|, every |aᵢ|, and the commands that do not fit them.
-pub(crate) struct FittedSizes {
-    pub(crate) overhead: i64,
-    pub(crate) actions: Vec<i64>,
-    pub(crate) intervals: Vec<[i64; 2]>,
-    pub(crate) certainty: f64,
-    /// Size of each command without its actions; one possible value if the size is a range.
-    pub(crate) remainders: Vec<i64>,
-    /// Indices of commands, in ascending order.
-    pub(crate) outliers: Vec<usize>,
-    pub(crate) ambiguous_shifts: Vec<i64>,
+/// Sizes learned from labelled commands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// |ac| in bytes.
+    pub overhead: i64,
+    pub actions: Vec<Action>,
+    /// The least and the greatest size of each action in bytes that a credible interval of 95 % holds. The paper's
+    /// procedure has no intervals: its sizes stand alone.
+    pub intervals: Vec<[i64; 2]>,
+    /// The posterior probability that all actions have exactly these sizes; 1 with the paper's procedure.
+    pub certainty: f64,
+    /// The ε of each command, without the outliers.
+    pub neighbours: Neighbours,
+    pub smoothing: Smoothing,
+    /// Indices of commands whose label does not explain their size: wrong labels, or not commands at all.
+    pub outliers: Vec<usize>,
+    /// Shifts in bytes by which the sizes of all actions could be wrong together and fit nearly as well, if a length
+    /// field grows between the labelled commands. If there are any, record commands of three actions and more.
+    pub ambiguous_shifts: Vec<i64>,
+}
+
+impl Fit {
+    /// A fit of sizes that stand alone. `remainders`: of each command without its actions, of a range one possible value.
+    pub(crate) fn of(
+        names: &[String],
+        actions: &[i64],
+        overhead: i64,
+        commands: &[LabelledCommand],
+        remainders: &[i64],
+        outliers: Vec<usize>,
+    ) -> Result<Self, FitError> {
+        let mut sizes = names.iter().zip(actions);
+        if let Some((action, &size)) = sizes.find(|(_, size)| !(1..=MAX_ACTION_SIZE).contains(*size)) {
+            return Err(FitError::NoSize { action: action.clone(), size });
+        }
+        let tuple = |(command, remainder): (&LabelledCommand, &i64)| {
+            let size = action_bytes(actions, &command.counts).saturating_add(*remainder);
+            EpsilonTuple::new(size, remainder.saturating_sub(overhead))
+        };
+        let kept = commands.iter().zip(remainders).enumerate();
+        let kept = kept.filter(|(at, _)| outliers.binary_search(at).is_err()).map(|(_, command)| tuple(command));
+        let neighbours = Neighbours::new(kept).ok_or(FitError::NoCommands)?;
+        if neighbours.tuples().len() > MAX_TUPLES {
+            return Err(FitError::TooManyTuples(neighbours.tuples().len()));
+        }
+        Ok(Self {
+            overhead,
+            actions: names.iter().zip(actions).map(|(name, size)| Action::new(name, *size)).collect(),
+            intervals: actions.iter().map(|size| [*size; 2]).collect(),
+            certainty: 1.0,
+            neighbours,
+            smoothing: Smoothing::NEAREST,
+            outliers,
+            ambiguous_shifts: Vec::new(),
+        })
+    }
 }
 
 /// The median, the lower one of two; 0 for no values.

@@ -5,10 +5,10 @@
 
 use sizeleak_model::LabelledCommand;
 
-use super::fitted_sizes::{FitError, FittedSizes, median};
+use super::fitted_sizes::{Fit, FitError, median};
 use super::remainders::action_bytes;
 
-pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
+pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fit, FitError> {
     let mut actions = Vec::new();
     let mut overheads = Vec::new();
     for (action, name) in names.iter().enumerate() {
@@ -20,15 +20,8 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     // The paper knows no ranges of sizes: take their middle.
     let remainder =
         |command: &LabelledCommand| command.middle().saturating_sub(action_bytes(&actions, &command.counts));
-    Ok(FittedSizes {
-        overhead: median(&mut overheads),
-        remainders: commands.iter().map(remainder).collect(),
-        intervals: actions.iter().map(|size| [*size; 2]).collect(),
-        certainty: 1.0,
-        actions,
-        outliers: Vec::new(),
-        ambiguous_shifts: Vec::new(),
-    })
+    let remainders: Vec<i64> = commands.iter().map(remainder).collect();
+    Fit::of(names, &actions, median(&mut overheads), commands, &remainders, Vec::new())
 }
 
 /// The median size of the commands that consist of this action alone, on `devices` devices.
@@ -59,7 +52,7 @@ mod tests {
             command(190, &[0, 2]),
             command(999, &[1, 1]),
         ];
-        let sizes = fit(&["on".into(), "off".into()], &commands).unwrap();
-        assert_eq!((sizes.overhead, sizes.actions), (100, vec![40, 45]));
+        let fit = fit(&["on".into(), "off".into()], &commands).unwrap();
+        assert_eq!((fit.overhead, fit.actions[0].size, fit.actions[1].size), (100, 40, 45));
     }
 }

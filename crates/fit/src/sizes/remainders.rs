@@ -11,14 +11,6 @@ pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
     products.fold(0, i64::saturating_add)
 }
 
-/// Sizes of commands without their actions, in order of the actions' bytes: in their own, noise would look like steps.
-pub(crate) struct Remainders {
-    action_bytes: Vec<i64>,
-    /// Smallest and largest remainder.
-    ranges: Vec<[i64; 2]>,
-    commands: Vec<usize>,
-}
-
 /// A remainder and the level of the step function at its command.
 #[derive(Clone, Copy)]
 pub(crate) struct Remainder {
@@ -27,34 +19,21 @@ pub(crate) struct Remainder {
     pub(crate) level: i64,
 }
 
-impl Remainders {
-    pub(crate) fn new(actions: &[i64], commands: &[LabelledCommand]) -> Self {
-        let bytes = |command: &LabelledCommand| action_bytes(actions, &command.counts);
-        let mut order: Vec<(i64, usize)> = commands.iter().map(bytes).zip(0..).collect();
-        order.sort_unstable();
-        let range = |(bytes, at): &(i64, usize)| commands[*at].sizes.map(|size| size.saturating_sub(*bytes));
-        let ranges = order.iter().map(range).collect();
-        let (action_bytes, commands) = order.into_iter().unzip();
-        Self { action_bytes, ranges, commands }
+/// What remains of commands without actions of these sizes, in the order of the commands; and what a step costs, in bytes:
+/// more where remainders deviate much. Steps are along the actions' bytes: along sizes, noise would look like steps.
+pub(crate) fn fitted(actions: &[i64], commands: &[LabelledCommand]) -> (Vec<Remainder>, i64) {
+    let bytes = |command: &LabelledCommand| action_bytes(actions, &command.counts);
+    let mut order: Vec<(i64, usize)> = commands.iter().map(bytes).zip(0..).collect();
+    order.sort_unstable();
+    let range = |(bytes, at): &(i64, usize)| commands[*at].sizes.map(|size| size.saturating_sub(*bytes));
+    let ranges: Vec<[i64; 2]> = order.iter().map(range).collect();
+    let (bytes, order): (Vec<i64>, Vec<usize>) = order.into_iter().unzip();
+    let StepFunction { levels, step_bytes, .. } = StepFunction::fit(&bytes, &ranges);
+    let mut fitted = vec![Remainder { value: 0, level: 0 }; commands.len()];
+    for ((at, [least, most]), level) in order.into_iter().zip(ranges).zip(levels) {
+        fitted[at] = Remainder { value: level.clamp(least, most.max(least)), level };
     }
-
-    /// What a step costs, in bytes: more where the remainders deviate much.
-    pub(crate) fn step_bytes(&self) -> i64 {
-        StepFunction::fit(&self.action_bytes, &self.ranges).step_bytes
-    }
-
-    /// The remainders with their levels, in the order of the commands.
-    pub(crate) fn fitted(&self) -> Vec<Remainder> {
-        let levels = StepFunction::fit(&self.action_bytes, &self.ranges).levels;
-        let fitted = |([least, most], level): (&[i64; 2], i64)| Remainder {
-            value: level.clamp(*least, *most.max(least)),
-            level,
-        };
-        let mut ordered: Vec<(usize, Remainder)> =
-            self.commands.iter().copied().zip(self.ranges.iter().zip(levels).map(fitted)).collect();
-        ordered.sort_unstable_by_key(|(command, _)| *command);
-        ordered.into_iter().map(|(_, remainder)| remainder).collect()
-    }
+    (fitted, step_bytes)
 }
 
 /// Labelled commands, those with the same actions together: there are few different ones.

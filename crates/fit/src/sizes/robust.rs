@@ -6,10 +6,10 @@
 //! of a wrong label is bounded.
 
 use sizeleak_model::step_function::STEP_NATS;
-use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE};
+use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE, Smoothing};
 
-use super::fitted_sizes::{FitError, FittedSizes, median};
-use super::remainders::{EqualCommands, Remainder, Remainders};
+use super::fitted_sizes::{Fit, FitError, median};
+use super::remainders::{EqualCommands, Remainder, fitted};
 use super::size_sampling::{MAX_SAMPLED, SampledSizes};
 use super::size_search::SizeSearch;
 use crate::experiment_design::undetermined_actions;
@@ -25,12 +25,12 @@ const MAX_SEARCHED: usize = 20_000;
 /// An outlier is none if this share of all commands deviates alike: the gateway has two forms. Fewer labels are wrong.
 const MESSAGE_FORM_SHARE: f64 = 0.1;
 
-pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
+pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fit, FitError> {
     FitError::unless_identified(names, commands, &undetermined_actions(names.len(), commands))?;
     let start = least_absolute_deviations(names.len(), commands);
     let searched = thinned(commands, MAX_SEARCHED);
     let start: Vec<i64> = start.iter().skip(1).map(|size| rounded(*size)).collect();
-    let step_bytes = Remainders::new(&start, &searched).step_bytes();
+    let (_, step_bytes) = fitted(&start, &searched);
     let searched = EqualCommands::new(&searched);
     let mut search = SizeSearch::new(start, |sizes, limit| searched.cost(sizes, step_bytes, limit));
     search.descend();
@@ -43,7 +43,7 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     let sampled = SampledSizes::sample(SizeSearch::new(search.sizes.clone(), cost));
     let actions = if is_exact { search.sizes } else { sampled.means() };
     let (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
-    let fitted = Remainders::new(&actions, commands).fitted();
+    let (fitted, _) = fitted(&actions, commands);
     let outliers = outliers(&fitted);
     let remainders = if is_exact {
         sampled.remainders(&actions, commands, &outliers)
@@ -53,8 +53,8 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     let kept = fitted.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
     let mut kept: Vec<i64> = kept.map(|(_, remainder)| remainder.value).collect();
     let ambiguous_shifts = ambiguous_shifts(&actions, commands, step_bytes);
-    let overhead = median(&mut kept);
-    Ok(FittedSizes { overhead, actions, intervals, certainty, remainders, outliers, ambiguous_shifts })
+    let fit = Fit::of(names, &actions, median(&mut kept), commands, &remainders, outliers)?;
+    Ok(Fit { intervals, certainty, ambiguous_shifts, smoothing: Smoothing::choose(&fit.neighbours), ..fit })
 }
 
 /// Evenly spaced ones of very many commands, at most so many: more are hardly better.
@@ -67,7 +67,7 @@ fn thinned(commands: &[LabelledCommand], most: usize) -> Vec<LabelledCommand> {
 /// middle reaches to the mean deviation. As many commands as there are sizes are explained in any case, so the fewer others
 /// there are, the less their deviations say.
 fn scale(actions: &[i64], commands: &[LabelledCommand]) -> f64 {
-    let fitted = Remainders::new(actions, commands).fitted();
+    let (fitted, _) = fitted(actions, commands);
     let deviations = || fitted.iter().map(|at| at.value.abs_diff(at.level).min(OUTLIER_BYTES.unsigned_abs()));
     // As if one more command deviated much.
     let all = commands.len() as f64 + 1.0;

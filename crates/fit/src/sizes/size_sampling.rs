@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sizeleak_model::LabelledCommand;
 
-use super::remainders::{Remainders, action_bytes};
+use super::remainders::{action_bytes, fitted};
 use super::size_search::SizeSearch;
 
 /// The probability that an interval holds the size: the usual level, and that of all others in the reports.
@@ -86,7 +86,7 @@ impl SampledSizes {
         let states = self.states.len();
         let mut remainders = vec![0; commands.len()];
         for (first, state) in self.states.iter().enumerate().take(commands.len()) {
-            let fitted = Remainders::new(state, commands).fitted();
+            let (fitted, _) = fitted(state, commands);
             for at in (first..commands.len()).step_by(states) {
                 let counts = &commands[at].counts;
                 let size = fitted[at].value.saturating_add(action_bytes(state, counts));
@@ -160,7 +160,7 @@ mod tests {
         let truth = gateway(1).actions;
         assert_eq!(sampled.means(), truth);
         let remainders = sampled.remainders(&truth, &commands, &[]);
-        let fitted = Remainders::new(&truth, &commands).fitted();
+        let (fitted, _) = fitted(&truth, &commands);
         assert!(remainders.into_iter().eq(fitted.iter().map(|remainder| remainder.value)));
         assert!(sampled.share_of(&truth) > 0.9, "{sampled:?}");
         assert_eq!(sampled.intervals(&truth), truth.iter().map(|size| [*size; 2]).collect::<Vec<_>>());

@@ -6,11 +6,15 @@ use sizeleak_model::Limits;
 
 use super::*;
 use crate::ExperimentDesign;
-use crate::sizes::action_bytes;
+use crate::sizes::remainders::action_bytes;
 use crate::testing::{SimulatedGateway, TestRandom, command, in_blocks};
 
 fn names(actions: &[i64]) -> Vec<String> {
     (0..actions.len()).map(|at| format!("a{at}")).collect()
+}
+
+fn sizes(fit: &Fit) -> Vec<i64> {
+    fit.actions.iter().map(|action| action.size).collect()
 }
 
 /// The seeds, out of so many, of the gateways whose sizes are not found exactly.
@@ -19,7 +23,7 @@ fn inexact_fits(gateways: u64, gateway: impl Fn(u64, Vec<i64>) -> Vec<LabelledCo
         let mut random = TestRandom(*seed);
         let spread = [40, 8, 3][*seed as usize % 3];
         let actions: Vec<i64> = (0..4 + seed % 4).map(|_| 30 + random.below(spread).cast_signed()).collect();
-        fit(&names(&actions), &gateway(*seed, actions.clone())).unwrap().actions != actions
+        sizes(&fit(&names(&actions), &gateway(*seed, actions.clone())).unwrap()) != actions
     };
     (0..gateways).filter(is_inexact).collect()
 }
@@ -48,13 +52,14 @@ fn block_cipher_ranges_determine_nearly_exact_sizes() {
         let actions = vec![28, 29, 32, 34, 36, 35, 40];
         let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
         let gateway = SimulatedGateway { seed, actions, base: 67, steps: &STEPS, ids, wrong_percent: 0 };
-        let sizes = fit(&names(&[0; 7]), &in_blocks(gateway.mixed(200))).unwrap();
-        for (size, (found, [least, most])) in gateway.actions.iter().zip(sizes.actions.iter().zip(&sizes.intervals)) {
+        let fit = fit(&names(&[0; 7]), &in_blocks(gateway.mixed(200))).unwrap();
+        let found = sizes(&fit);
+        for (size, (found, [least, most])) in gateway.actions.iter().zip(found.iter().zip(&fit.intervals)) {
             off += i64::from(size != found);
             all += 1;
-            assert!((size - found).abs() <= 2 && most - least < 8, "seed {seed}: {:?}", sizes.actions);
+            assert!((size - found).abs() <= 2 && most - least < 8, "seed {seed}: {:?}", fit.actions);
         }
-        assert_eq!(sizes.outliers, [0_usize; 0], "seed {seed}");
+        assert_eq!(fit.outliers, [0_usize; 0], "seed {seed}");
     }
     assert!(3 * off < all, "{off} of {all}");
 }
@@ -101,8 +106,8 @@ fn wrong_labels_are_outliers_but_a_second_message_form_is_not() {
     for command in commands.iter_mut().step_by(4) {
         command.sizes = command.sizes.map(|size| size + 20);
     }
-    let sizes = fit(&names(&[0; 3]), &commands).unwrap();
-    assert_eq!((sizes.outliers, sizes.actions), (vec![17], vec![40, 47, 52]));
+    let fit = fit(&names(&[0; 3]), &commands).unwrap();
+    assert_eq!((sizes(&fit), fit.outliers), (vec![40, 47, 52], vec![17]));
 }
 
 proptest! {
@@ -117,8 +122,8 @@ proptest! {
                 commands.push(command(70 + action_bytes(&actions, &counts), &counts));
             }
         }
-        let sizes = fit(&names(&actions), &commands).unwrap();
-        prop_assert_eq!(sizes.overhead, 70);
-        prop_assert_eq!(sizes.actions, actions);
+        let fit = fit(&names(&actions), &commands).unwrap();
+        prop_assert_eq!(fit.overhead, 70);
+        prop_assert_eq!(sizes(&fit), actions);
     }
 }

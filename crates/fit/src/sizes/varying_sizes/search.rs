@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use sizeleak_model::{Action, LabelledCommand, Pmf};
 
 use super::super::levels::Levels;
-use super::super::remainders::{Remainder, Remainders};
+use super::super::remainders::{Remainder, fitted};
 use super::expectation::{Group, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
 use crate::Fit;
 
@@ -96,7 +96,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let single_sizes: Vec<i64> = actions.iter().map(|action| action.size).collect();
-        let fitted = Remainders::new(&single_sizes, commands).fitted();
+        let (fitted, _) = fitted(&single_sizes, commands);
         let sizes: Vec<i64> = commands.iter().map(|command| command.sizes[0]).collect();
         let levels = sizes.iter().zip(&fitted).map(|(size, at)| (*size, at.level - single.overhead));
         let levels = Levels::of(levels);
