@@ -1,6 +1,7 @@
 //! Deviations from what a home usually does, in words.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::calendar::clock;
 use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
@@ -95,17 +96,15 @@ impl Deviation {
 
 /// An unusual command: which kind of deviation, what is usual, and what was seen.
 fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
-    let first =
-        learned.weights.first().and_then(|(id, probability)| Some((*id, home.rates.actions(*id)?, probability)));
-    let Some((id, actions, probability)) = first else {
+    let first = learned.weights.first().map(|(id, probability)| (*id, home.rates.actions(*id), probability));
+    let Some((id, Some(actions), probability)) = first else {
         return (What::Command, "another command".into(), "a command that nothing explains".into());
     };
     let seen = format!("{actions} at {} with probability {probability:.2}", clock(learned.at.second));
     if stream == Stream::Action {
         let days = home.rates.days();
-        let shares = actions
-            .iter()
-            .map(|(name, _)| (name, home.rates.rarest_action(&std::iter::once((name.clone(), 1)).collect())));
+        let share = |name: &Arc<str>| home.rates.rarest_action(&std::iter::once((Arc::clone(name), 1)).collect());
+        let shares = actions.iter().map(|(name, _)| (name, share(name)));
         let rarest = shares.min_by(|(_, a), (_, b)| a.total_cmp(b));
         let rarest = rarest.map_or_else(String::new, |(name, share)| {
             format!(
@@ -180,8 +179,8 @@ fn nearest(actions: &Actions, home: &Home) -> Option<Actions> {
     let count =
         |actions: &Actions, name: &str| actions.iter().find(|(own, _)| ***own == *name).map_or(0, |(_, count)| count);
     let apart = |other: &Actions| {
-        let differs = |(name, own): (&std::sync::Arc<str>, u32)| own.abs_diff(count(other, name));
-        let absent = |(name, own): (&std::sync::Arc<str>, u32)| if count(actions, name) == 0 { own } else { 0 };
+        let differs = |(name, own): (&Arc<str>, u32)| own.abs_diff(count(other, name));
+        let absent = |(name, own): (&Arc<str>, u32)| if count(actions, name) == 0 { own } else { 0 };
         actions.iter().map(differs).sum::<u32>() + other.iter().map(absent).sum::<u32>()
     };
     let usual = home.rates.all().filter(|(.., seen)| seen.iter().map(|seen| seen.weight).sum::<f64>() >= 3.0);
@@ -193,10 +192,10 @@ fn commands(peak: &Peak, home: &Home) -> Vec<(u64, i64)> {
     let recent = home.last_commands().map(|(Sighting { flow, time_ns, .. }, _)| (*flow, *time_ns));
     let mut commands: Vec<(u64, i64)> = match (&peak.evidence, peak.stream) {
         (Evidence::Commands(count), _) => recent.take((*count).min(MOST_COMMANDS)).collect(),
-        (Evidence::Count { .. }, Stream::Count(window)) => recent
-            .take_while(|(_, time_ns)| peak.time_ns.saturating_sub(*time_ns) <= WINDOWS[window])
-            .take(MOST_COMMANDS)
-            .collect(),
+        (Evidence::Count { .. }, Stream::Count(window)) => {
+            let is_within = |(_, time_ns): &(u64, i64)| peak.time_ns.saturating_sub(*time_ns) <= WINDOWS[window];
+            recent.take_while(is_within).take(MOST_COMMANDS).collect()
+        }
         _ => Vec::new(),
     };
     commands.reverse();

@@ -53,9 +53,9 @@ impl EventLog {
     pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
         let mut log = Self { objects: Vec::new(), faults: Vec::new() };
         if [&b"name: "[..], b"Result: "].iter().any(|begin| text.starts_with(begin)) {
-            let reason = "this is InfluxDB's table for people (`influx query --raw` and `influx -format csv` write one for \
-                          programs)";
-            return Err(LabelError::unknown_log(reason));
+            return Err(LabelError::unknown_log(
+                "this is InfluxDB's table for people (`influx query --raw` and `influx -format csv` write one for programs)",
+            ));
         }
         match text.trim_ascii_start().first() {
             _ if is_published(text) => log.add_published(&String::from_utf8_lossy(text))?,
@@ -170,10 +170,10 @@ impl EventLog {
     }
 
     /// Why no map of it can be proposed.
-    pub(crate) fn unknown(mut self) -> LabelError {
+    pub(crate) fn unknown(self) -> LabelError {
         let Some((_, first)) = self.objects.first() else {
-            let none = || LabelError::unknown_log("there is no event in it");
-            return self.faults.drain(..).next().unwrap_or_else(none);
+            let first = self.faults.into_iter().next();
+            return first.unwrap_or_else(|| LabelError::unknown_log("there is no event in it"));
         };
         let has_time = |key: &String| key.bytes().filter(u8::is_ascii_digit).count() >= MIN_DIGITS;
         let keys = listed(first.keys().map(|key| format!("`{}`", short(key))), MAX_KEYS);

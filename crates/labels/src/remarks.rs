@@ -27,23 +27,20 @@ impl LabelFile {
         let (all, matched) = (self.labels.rows.len(), matching.pairs.len());
         let within = self.within_time(command_times, tolerance);
         let share = if matched == 0 { "none".to_owned() } else { format!("only {matched}") };
-        let first_command = || command_times.iter().min().map_or_else(String::new, |time| timestamp(*time));
+        let shown = |time: Option<i64>| time.map_or_else(String::new, timestamp);
+        let first_command = shown(command_times.iter().copied().min());
         let place = if within == 0 {
             format!(
                 "its first label is at {}, the first of {} commands at {}",
-                self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
+                shown(self.labels.rows.first().map(|row| row.time_ns)),
                 command_times.len(),
-                first_command(),
+                first_command,
             )
         } else if within == all {
             format!("all of them lie within the time of the captures' {} commands", command_times.len())
         } else {
-            let last = command_times.iter().max().map_or_else(String::new, |time| timestamp(*time));
-            format!(
-                "{} of them lie outside the time of the captures' commands, {} to {last}",
-                all - within,
-                first_command()
-            )
+            let (outside, last) = (all - within, shown(command_times.iter().copied().max()));
+            format!("{outside} of them lie outside the time of the captures' commands, {first_command} to {last}")
         };
         let reason = self.reason(within * 2 < all);
         let are = if matched > 1 { "are" } else { "is" };

@@ -5,6 +5,7 @@
 //! commands more often than by chance. Services whose labelled commands fit a section's sizes join it; others get a
 //! section of their own. So do the gateway's reports, which have other sizes than the commands to it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -127,19 +128,14 @@ impl TrainingSet<'_> {
                 of_service.entry(service).or_default().push(at);
             }
         }
-        let mut found: Vec<ServiceCommands> = Vec::new();
-        for (service, indices) in of_service {
-            let times = self.times_of(&indices);
-            let Ok(matching) = self.labels.matching(&times, self.tolerance) else { continue };
-            let matched = matching.pairs.len();
-            let p_value = self.chance(&times, matched);
-            found.push(ServiceCommands { service, commands: indices, matched, p_value });
-        }
+        let matched = |(service, commands): (usize, Vec<usize>)| {
+            let times = self.times_of(&commands);
+            let matched = self.labels.matching(&times, self.tolerance).ok()?.pairs.len();
+            Some(ServiceCommands { service, commands, matched, p_value: self.chance(&times, matched) })
+        };
+        let mut found: Vec<ServiceCommands> = of_service.into_iter().filter_map(matched).collect();
         // Those beyond chance by their labels, then the others.
-        found.sort_by(|a, b| {
-            let by_chance = |one: &ServiceCommands| one.p_value > SIGNIFICANT;
-            by_chance(a).cmp(&by_chance(b)).then(b.matched.cmp(&a.matched)).then(a.service.cmp(&b.service))
-        });
+        found.sort_by_key(|one| (one.p_value > SIGNIFICANT, Reverse(one.matched), one.service));
         found
     }
 

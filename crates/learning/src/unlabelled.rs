@@ -89,8 +89,8 @@ impl UnlabelledRun<'_> {
         let finding = pipeline.before(CORRECTOR);
         let mut observed = observe_commands(self.input, &finding, on_notice)?;
         let damage = observed.damage.take();
-        let labels = self.labels.map(|(labels, tolerance)| (observed.aligned(labels, tolerance), tolerance));
-        let labels = labels.as_ref().map(|(labels, tolerance)| (labels, *tolerance));
+        let aligned = self.labels.map(|(labels, tolerance)| (observed.aligned(labels, tolerance), tolerance));
+        let labels = aligned.as_ref().map(|(labels, tolerance)| (labels, *tolerance));
         let found = ServiceObservations::of_busiest(&observed, labels, self.cipher.clone())?;
         let Some(found) = found else {
             return Err(InputError::NoCommands(Box::new(observed.seen)).into());
@@ -106,8 +106,8 @@ impl UnlabelledRun<'_> {
         let scope = service.map_or_else(Scope::default, |service| scope_of(&[service]));
         let model = first_model(&fit, &names, &found.observations, found.basis.clone(), scope);
         let model = model.ok_or(LearningError::NoSizes)?;
-        let all_names: Vec<String> =
-            labelled_names.iter().chain(names.iter().filter(|name| !labelled_names.contains(name))).cloned().collect();
+        let others = names.iter().filter(|name| !labelled_names.contains(name));
+        let all_names: Vec<String> = labelled_names.iter().chain(others).cloned().collect();
         let truth = true_counts(&observed, labels, all_names.len())?;
         let (labels, commands) = answers(self.input, &pipeline, model, &all_names, &truth)?;
         let mut remarks = found.remarks;
