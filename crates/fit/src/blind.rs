@@ -19,6 +19,6 @@ mod search;
 mod sparsity;
 mod sums;
 
-pub use blind_fit::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
+pub use blind_fit::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, UncertainNames};
 pub use learning::learn;
 pub use length_fields::LengthFields;

@@ -116,7 +116,8 @@ impl SummedCommands {
         }
     }
 
-    /// The fit with sizes that vary where commands ask for it: neither compressed bodies nor two forms of message do.
+    /// The fit with sizes that vary where the commands ask for it. Compressed bodies are no sums of any sizes, and two
+    /// forms of message are no sizes that vary.
     fn varied(&self, fit: Fit) -> Fit {
         let varied = fit.with_varying_sizes(&self.commands);
         let has_other_cause = || {

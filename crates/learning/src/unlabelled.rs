@@ -11,7 +11,7 @@ mod observations;
 
 use std::collections::BTreeMap;
 
-use sizeleak_fit::blind::{BlindFit, Options};
+use sizeleak_fit::blind::BlindFit;
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Basis, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
@@ -99,8 +99,7 @@ impl UnlabelledRun<'_> {
             return Err(LearningError::HiddenSizes);
         }
         let labelled_names = labels.map_or(&[][..], |(labels, _)| &labels.labels().actions);
-        let options = Options { is_wire: found.basis == Basis::Wire, ..Options::default() };
-        let fit = sizeleak_fit::blind::learn(&found.observations, labelled_names, &options)?;
+        let fit = sizeleak_fit::blind::learn(&found.observations, labelled_names, found.basis == Basis::Wire)?;
         let names = action_names(&fit, labelled_names);
         let service = found.service.and_then(|at| observed.services.get(at));
         let scope = service.map_or_else(Scope::default, |service| scope_of(&[service]));

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use sizeleak_fit::blind::{BlindFit, BlindFitError, LengthFields, Observation, Options, learn};
+use sizeleak_fit::blind::{BlindFit, BlindFitError, LengthFields, Observation, learn};
 
 /// A gateway whose actions and length fields are known.
 struct Home {
@@ -86,7 +86,7 @@ impl Home {
 
     fn learn(&self, commands: usize) -> Result<BlindFit, BlindFitError> {
         let observations: Vec<Observation> = self.commands(commands).into_iter().map(|(seen, _)| seen).collect();
-        learn(&observations, &[], &Options::default())
+        learn(&observations, &[], false)
     }
 
     fn sizes(&self) -> Vec<(i64, Option<i64>)> {
@@ -145,7 +145,7 @@ fn names_that_labels_fit_either_way_are_uncertain() {
             labelled.counts = Some(counts[..2].to_vec());
             observations.push(labelled);
         }
-        learn(&observations, &names, &Options::default()).unwrap()
+        learn(&observations, &names, false).unwrap()
     };
     assert_eq!(fit(0).uncertain_names, []);
     let size_of = |name: &str| fit(0).actions.iter().find(|action| action.name.as_deref() == Some(name)).unwrap().size;
@@ -171,7 +171,7 @@ fn lengths_alone_give_the_sizes_from_two_thousand_commands() {
     for home in [Home::plugs(LengthFields::WebSocket, 65, 11), Home::plugs(LengthFields::Mqtt, 80, 12)] {
         let mute = |(seen, _)| Observation { replies: None, ..seen };
         let observations: Vec<Observation> = home.commands(2000).into_iter().map(mute).collect();
-        let fit = learn(&observations, &[], &Options::default()).unwrap();
+        let fit = learn(&observations, &[], false).unwrap();
         let sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
         let found = home.actions.iter().filter(|(size, _, _)| sizes.contains(size)).count();
         assert!(fit.overhead == home.overhead && found >= 6, "{fit:#?}");
@@ -190,7 +190,7 @@ fn a_labelled_single_of_each_action_names_them_all() {
         let seen = home.observation(&counts, 0, &mut random);
         observations.push(Observation { counts: Some(counts), ..seen });
     }
-    let fit = learn(&observations, &names, &Options::default()).unwrap();
+    let fit = learn(&observations, &names, false).unwrap();
     for (name, (size, reply, _)) in names.iter().zip(&home.actions) {
         let found: Vec<_> = fit.actions.iter().filter(|action| action.name.as_ref() == Some(name)).collect();
         assert_eq!(found.len(), 1, "{fit:#?}");
@@ -202,9 +202,9 @@ fn a_labelled_single_of_each_action_names_them_all() {
 fn equal_commands_in_another_order_give_the_same() {
     let home = Home::blinds(31);
     let mut observations: Vec<Observation> = home.commands(150).into_iter().map(|(seen, _)| seen).collect();
-    let fit = learn(&observations, &[], &Options::default());
+    let fit = learn(&observations, &[], false);
     observations.reverse();
-    assert_eq!(fit, learn(&observations, &[], &Options::default()));
+    assert_eq!(fit, learn(&observations, &[], false));
 }
 
 #[test]
@@ -212,5 +212,5 @@ fn commands_without_structure_are_refused_or_left_unexplained() {
     let mut random = ChaCha8Rng::seed_from_u64(41);
     let observations: Vec<Observation> =
         (0..300).map(|_| Observation { size: random.random_range(100..900), replies: None, counts: None }).collect();
-    assert!(learn(&observations, &[], &Options::default()).is_err());
+    assert!(learn(&observations, &[], false).is_err());
 }

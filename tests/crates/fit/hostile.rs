@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use sizeleak_fit::blind::{BlindFit, BlindFitError, Observation, Options, learn};
+use sizeleak_fit::blind::{BlindFit, BlindFitError, Observation, learn};
 
 fn sane(fit: &BlindFit) {
     assert!(!fit.actions.is_empty());
@@ -24,8 +24,7 @@ fn sane(fit: &BlindFit) {
 
 fn check(observations: &[Observation], names: &[String], is_wire: bool) {
     let start = Instant::now();
-    let options = Options { is_wire, ..Options::default() };
-    if let Ok(fit) = learn(observations, names, &options) {
+    if let Ok(fit) = learn(observations, names, is_wire) {
         sane(&fit);
     }
     assert!(start.elapsed() < Duration::from_mins(2));
@@ -92,7 +91,7 @@ fn only_labels_end_and_contradictory_ones_too() {
         .filter(|(on, off)| on + off > 0)
         .map(|(on, off)| labelled(90 + 30 * i64::from(on) + 37 * i64::from(off), [on, off]))
         .collect();
-    let fit = learn(&honest, &names, &Options::default()).unwrap();
+    let fit = learn(&honest, &names, false).unwrap();
     sane(&fit);
     let size_of = |name: &str| fit.actions.iter().find(|action| action.name.as_deref() == Some(name)).map(|a| a.size);
     assert_eq!((fit.overhead, size_of("on"), size_of("off")), (90, Some(30), Some(37)), "{fit:#?}");
@@ -104,9 +103,9 @@ fn only_labels_end_and_contradictory_ones_too() {
 #[test]
 fn errors_say_what_is_missing() {
     let one = Observation { size: 100, replies: None, counts: None };
-    assert!(matches!(learn(&[], &[], &Options::default()), Err(BlindFitError::TooFewCommands { .. })));
+    assert!(matches!(learn(&[], &[], false), Err(BlindFitError::TooFewCommands { .. })));
     let same = vec![one.clone(); 100];
-    assert!(matches!(learn(&same, &[], &Options::default()), Err(BlindFitError::TooFewSizes { .. })));
+    assert!(matches!(learn(&same, &[], false), Err(BlindFitError::TooFewSizes { .. })));
     let wrong = vec![Observation { counts: Some(vec![1, 2]), ..one }];
-    assert!(matches!(learn(&wrong, &[], &Options::default()), Err(BlindFitError::LabelLength { .. })));
+    assert!(matches!(learn(&wrong, &[], false), Err(BlindFitError::LabelLength { .. })));
 }

@@ -9,7 +9,7 @@ use super::rows::{MAX_ROWS, Rows};
 use super::search::{Candidate, fewest_replies, plain_step, planned, search};
 use super::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use super::sums::Plan;
-use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
+use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, UncertainNames};
 use crate::evidence::STRONG;
 
 /// The fewest commands to learn from: there are about as many unknown sizes and shares.
@@ -20,6 +20,8 @@ const MIN_SIZES: usize = 4;
 const MAX_OUTLIERS: f64 = 0.3;
 /// The same from lengths alone, where a wrong fit explains most sizes by chance.
 const MAX_OUTLIERS_OF_LENGTHS: f64 = 0.12;
+/// The most kinds of actions that are looked for.
+const MOST_ACTIONS: usize = 24;
 /// How many explanations are refined, a bound of the time.
 const FINALISTS: usize = 10;
 /// How many of them may have one |ac| and one form of length fields.
@@ -35,11 +37,12 @@ struct Refined {
     score: f64,
 }
 
-/// Learns sizes from commands of which few or none are labelled. `names` are the actions that labels count.
+/// Learns sizes from commands of which few or none are labelled. `names` are the actions that labels count; `is_wire`:
+/// sizes are those on the wire, of which an unknown part is due to encryption.
 ///
 /// # Errors
 /// [`BlindFitError`], which says what is missing.
-pub fn learn(observations: &[Observation], names: &[String], options: &Options) -> Result<BlindFit, BlindFitError> {
+pub fn learn(observations: &[Observation], names: &[String], is_wire: bool) -> Result<BlindFit, BlindFitError> {
     let mut counts = observations.iter().filter_map(|observation| observation.counts.as_ref());
     if let Some(counts) = counts.find(|counts| counts.len() != names.len()) {
         return Err(BlindFitError::LabelLength { counts: counts.len(), names: names.len() });
@@ -55,9 +58,9 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     }
     let (mut found, silent) = if classes.sizes.is_empty() {
         rows = rows.of_small_sizes();
-        (search_lengths(&rows, options.is_wire), MAX_ACTIONS / 2)
+        (search_lengths(&rows, is_wire), MAX_ACTIONS / 2)
     } else {
-        (search(&rows, classes.sizes.len(), options.is_wire), 3)
+        (search(&rows, classes.sizes.len(), is_wire), 3)
     };
     while let Some(class) = found.first().and_then(foreign_class) {
         classes = classes.without(class);
@@ -71,7 +74,7 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     else {
         return Err(not_additive);
     };
-    let step = plain_step(&rows, options.most_actions);
+    let step = plain_step(&rows, MOST_ACTIONS);
     let labels = labels(observations, &classes);
     let mut refined: Vec<Refined> = Vec::new();
     for mut candidate in finalists(found) {
