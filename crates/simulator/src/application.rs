@@ -1,21 +1,58 @@
 //! The application protocols on the gateway's connection: plaintext messages in order of time.
 
 mod long_poll;
-mod message;
 mod padding;
 mod push;
 mod push_protocol;
 mod reply;
 
-use push_protocol::PushProtocol;
 use rand_chacha::ChaCha20Rng;
 
-pub(crate) use message::{Message, MessageInput, MessageRole};
 pub(crate) use padding::{MessagePadding, padded_length};
-pub(crate) use push::LivePush;
+pub(crate) use push::PushSession;
 
 use crate::SimulateError;
-use crate::scenario::Framing;
+use crate::message_encoder::MessageEncoder;
+use crate::scenario::{Framing, Scenario};
+use crate::schedule::PlannedConnection;
+use crate::tls::Side;
+
+/// What one end writes at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) time_ns: i64,
+    pub(crate) side: Side,
+    pub(crate) bytes: Vec<u8>,
+    /// The bytes that pad each of its records; none where it is empty.
+    pub(crate) record_padding: Vec<usize>,
+    pub(crate) role: MessageRole,
+}
+
+impl Message {
+    /// A message whose records are not padded.
+    pub(crate) fn new(time_ns: i64, side: Side, bytes: Vec<u8>, role: MessageRole) -> Self {
+        Self { time_ns, side, bytes, record_padding: Vec::new(), role }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageRole {
+    /// A command, by its index in its connection.
+    Command(usize),
+    /// The gateway's reply to that command.
+    Reply(usize),
+    Other,
+}
+
+/// What the messages of a connection are made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageInput<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) encoder: &'a MessageEncoder,
+    pub(crate) connection: &'a PlannedConnection,
+    /// When the handshakes are done.
+    pub(crate) ready_ns: i64,
+}
 
 /// The protocol's name in ALPN.
 pub(crate) fn alpn_protocol(framing: Framing) -> &'static str {
@@ -29,15 +66,10 @@ pub(crate) fn alpn_protocol(framing: Framing) -> &'static str {
 pub(crate) fn messages(
     input: MessageInput<'_>,
     padding: &mut MessagePadding<'_>,
-    random: &mut ChaCha20Rng,
+    mut random: ChaCha20Rng,
 ) -> Result<Vec<Message>, SimulateError> {
-    let mut messages = match PushProtocol::new(input.scenario) {
-        Some(protocol) => push::messages(input, protocol, padding, random)?,
-        None => long_poll::messages(input, padding, random)?,
-    };
-    messages.sort_by_key(|message| message.time_ns);
-    for message in &mut messages {
-        message.record_padding = padding.of_records(message.role, message.bytes.len());
+    if input.scenario.session.framing == Framing::Http {
+        return long_poll::messages(input, padding, &mut random);
     }
-    Ok(messages)
+    PushSession::begin(input, random)?.all_messages(input, padding)
 }

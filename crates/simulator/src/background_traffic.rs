@@ -11,7 +11,7 @@ use crate::random_streams::{Purpose, Seed, recurring_times};
 use crate::scenario::{Compression, Scenario, Suite, TlsSettings, Version};
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::{ServerIdentity, Side};
-use crate::tls_connection::{ConnectionSetup, TlsConnection};
+use crate::tls_connection::TlsConnection;
 use crate::{SimulateError, framing::http};
 
 /// The names of the other services.
@@ -115,24 +115,17 @@ impl BackgroundTraffic<'_> {
     fn fetch(
         self,
         open_ns: i64,
-        [client, server]: [Host; 2],
+        hosts: [Host; 2],
         identity: &ServerIdentity,
         tls: TlsSettings,
         bytes: usize,
         random: &mut ChaCha20Rng,
     ) -> Result<Vec<SimulatedPacket>, SimulateError> {
         let ports = [random.random_range(49_152..=65_535), 443];
-        let route = TcpRoute { client, server, ports, network: &self.scenario.network };
-        let (tls_index, tcp_index) = (random.next_u32(), random.next_u32());
-        let connection = TlsConnection::open(ConnectionSetup {
-            route,
-            identity,
-            tls,
-            protocol: "http/1.1",
-            open_ns,
-            tls_random: self.seed.stream(Purpose::FetchTls, tls_index),
-            tcp_random: self.seed.stream(Purpose::FetchTcp, tcp_index),
-        })?;
+        let route = TcpRoute { hosts, ports, network: &self.scenario.network };
+        let streams =
+            [Purpose::FetchTls, Purpose::FetchTcp].map(|purpose| self.seed.stream(purpose, random.next_u32()));
+        let connection = TlsConnection::open(route, identity, tls, "http/1.1", open_ns, streams)?;
         let query_ns = connection.ready_ns;
         let response_ns = query_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
         let length = bytes + random.random_range(0..=bytes / 4);
@@ -140,6 +133,6 @@ impl BackgroundTraffic<'_> {
         let answer = http::found(response_ns, &vec![b' '; length], Compression::None, 0);
         let messages =
             [message(query_ns, Side::Client, http::poll(&identity.name)), message(response_ns, Side::Server, answer)];
-        Ok(connection.carry(&messages, response_ns + 100 * MILLISECOND)?.packets)
+        Ok(connection.carry(&messages, response_ns + 100 * MILLISECOND)?.0)
     }
 }

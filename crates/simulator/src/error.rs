@@ -57,6 +57,10 @@ impl SimulateError {
         move |error| Self(format!("{what} cannot be encoded: {error}"))
     }
 
+    pub(crate) fn impossible(fault: impl Display) -> Self {
+        Self(format!("the home cannot do this: {fault}"))
+    }
+
     pub(crate) fn tls(error: impl Display) -> Self {
         Self(format!("the simulated TLS session failed: {error}"))
     }

@@ -7,23 +7,18 @@ use crate::scenario::{DeviceKind, Resolution};
 use crate::time::SECOND;
 use crate::{Scenario, SimulateError};
 
-/// A label: the time that a person wrote down, in nanoseconds since the epoch, and how often each action occurs.
-pub(crate) struct LabelRow<'a> {
-    pub(crate) time_ns: i64,
-    pub(crate) counts: &'a [u32],
-}
-
-/// Labels as CSV: `time` in seconds since the epoch with decimals, then a column for each action.
+/// Labels as CSV: `time` in seconds since the epoch with decimals, then a column for each action. A label has the time that
+/// a person wrote down, in nanoseconds since the epoch, and how often each action occurs.
 pub(crate) fn csv<'a>(
     scenario: &Scenario,
-    labels: impl Iterator<Item = LabelRow<'a>>,
+    labels: impl Iterator<Item = (i64, &'a [u32])>,
 ) -> Result<String, SimulateError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = std::iter::once("time").chain(scenario.action_names());
     writer.write_record(header).map_err(SimulateError::encoding("labels"))?;
-    for label in labels {
-        let time = seconds(label.time_ns, scenario.capture.resolution);
-        let counts = label.counts.iter().map(u32::to_string);
+    for (time_ns, counts) in labels {
+        let time = seconds(time_ns, scenario.capture.resolution);
+        let counts = counts.iter().map(u32::to_string);
         writer.write_record(std::iter::once(time).chain(counts)).map_err(SimulateError::encoding("labels"))?;
     }
     let bytes = writer.into_inner().map_err(SimulateError::encoding("labels"))?;
@@ -60,7 +55,7 @@ mod tests {
 
     #[test]
     fn labels_have_the_resolution_of_the_capture() {
-        let label = LabelRow { time_ns: 1_767_600_000_012_345_678, counts: &[1, 0, 2, 0, 0, 0, 0] };
+        let label = (1_767_600_000_012_345_678, &[1, 0, 2, 0, 0, 0, 0][..]);
         let text = csv(&Scenario::default(), [label].into_iter()).unwrap();
         assert_eq!(text, "time,on,off,toggle,timer,dim,white,colour\n1767600000.012345,1,0,2,0,0,0,0\n");
         assert_eq!(seconds(1_000_000_001, Resolution::Nanosecond), "1.000000001");

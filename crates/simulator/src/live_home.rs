@@ -1,24 +1,20 @@
 //! A home that is commanded one command at a time: the same service, gateway and TLS as in a simulated capture, at times
 //! that somebody else decides.
 
-use std::fmt::Display;
-use std::time::Duration;
-
-use pcap_file::pcap::{PcapPacket, PcapWriter};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use serde::Deserialize;
 
-use crate::application::{LivePush, MessageInput, alpn_protocol};
+use crate::application::{MessageInput, MessagePadding, PushSession, alpn_protocol};
 use crate::command_generator::{CommandGenerator, DeviceAction, WantedCommand, random_id};
 use crate::message_encoder::{BodyForm, MessageEncoder};
-use crate::network::{Hosts, PCAP_HEADER, TcpRoute};
+use crate::network::{Hosts, TcpRoute, pcap_file};
 use crate::random_streams::{Purpose, Seed};
-use crate::scenario::IdDraw;
+use crate::scenario::{IdDraw, Resolution};
 use crate::schedule::{PlannedCommand, PlannedConnection};
 use crate::time::DAY;
 use crate::tls::{ServerIdentity, Side};
-use crate::tls_connection::{ConnectionSetup, TlsConnection};
+use crate::tls_connection::TlsConnection;
 use crate::{Scenario, SimulateError};
 
 /// What one end of the gateway's connection writes at once.
@@ -37,14 +33,15 @@ pub struct CommandedDevice {
     pub action: String,
 }
 
-/// A home between its sessions.
+/// A home between its sessions: what all captures and sessions of it share.
 #[derive(Debug)]
 pub struct LiveHome {
-    scenario: Scenario,
-    seed: Seed,
-    generator: CommandGenerator,
-    encoder: MessageEncoder,
-    hosts: Hosts,
+    pub(crate) scenario: Scenario,
+    /// Of what its captures and sessions share.
+    pub(crate) seed: Seed,
+    pub(crate) generator: CommandGenerator,
+    pub(crate) encoder: MessageEncoder,
+    pub(crate) hosts: Hosts,
     service: ServerIdentity,
 }
 
@@ -52,7 +49,7 @@ impl LiveHome {
     /// A home of a scenario.
     ///
     /// # Errors
-    /// If the scenario is invalid, or its service does not push.
+    /// If the scenario is invalid.
     pub fn new(scenario: Scenario, seed: u64) -> Result<Self, SimulateError> {
         scenario.check()?;
         let seed = Seed::new(seed, 0);
@@ -72,29 +69,37 @@ impl LiveHome {
     }
 
     /// Opens the `number`th session of the gateway, which lasts a day at most.
+    ///
+    /// # Errors
+    /// If its service does not push.
     pub fn open(&self, number: u32, time_ns: i64) -> Result<LiveSession<'_>, SimulateError> {
-        let Self { scenario, seed, hosts, .. } = self;
-        let mut random = seed.stream(Purpose::Messages, number);
-        let network = &scenario.network;
-        let ports = [random.random_range(32_768..=60_999), network.port];
-        let tls = TlsConnection::open(ConnectionSetup {
-            route: TcpRoute { client: hosts.gateway, server: hosts.service, ports, network },
-            identity: &self.service,
-            tls: scenario.tls,
-            protocol: alpn_protocol(scenario.session.framing),
-            open_ns: time_ns,
-            tls_random: seed.stream(Purpose::Tls, number),
-            tcp_random: seed.stream(Purpose::Tcp, number),
-        })?;
+        let mut random = self.seed.stream(Purpose::Messages, number);
+        let tls = self.connect(self.seed, number, time_ns, &mut random)?;
         let connection =
             PlannedConnection { open_ns: time_ns, close_ns: time_ns + DAY, commands: Vec::new(), firmware: None };
-        let input = MessageInput { scenario, encoder: &self.encoder, connection: &connection, ready_ns: tls.ready_ns };
-        let push = LivePush::begin(input, random)?
-            .ok_or_else(|| impossible("its gateway polls: choose the framing `websocket` or `mqtt`"))?;
-        let key = Seed::new(0, 0).stream(Purpose::Padding, 0);
-        let random = seed.stream(Purpose::Commands, number);
-        let capture = seed.stream(Purpose::Capture, number);
-        Ok(LiveSession { home: self, connection, tls, push, random, capture, key, sent: 0 })
+        let push = PushSession::begin(self.input(&connection, tls.ready_ns), random)?;
+        let [random, capture] = [Purpose::Commands, Purpose::Capture].map(|purpose| self.seed.stream(purpose, number));
+        Ok(LiveSession { home: self, connection, tls, push, random, capture, sent: 0 })
+    }
+
+    /// The `index`th connection of the gateway to the service, after both handshakes; `random` draws its port, and what is
+    /// drawn inside follows from a seed.
+    pub(crate) fn connect(
+        &self,
+        seed: Seed,
+        index: u32,
+        open_ns: i64,
+        random: &mut ChaCha20Rng,
+    ) -> Result<TlsConnection<'_>, SimulateError> {
+        let (Self { hosts, service, .. }, Scenario { network, tls, session, .. }) = (self, &self.scenario);
+        let ports = [random.random_range(32_768..=60_999), network.port];
+        let route = TcpRoute { hosts: [hosts.gateway, hosts.service], ports, network };
+        let streams = [Purpose::Tls, Purpose::Tcp].map(|purpose| seed.stream(purpose, index));
+        TlsConnection::open(route, service, *tls, alpn_protocol(session.framing), open_ns, streams)
+    }
+
+    pub(crate) fn input<'a>(&'a self, connection: &'a PlannedConnection, ready_ns: i64) -> MessageInput<'a> {
+        MessageInput { scenario: &self.scenario, encoder: &self.encoder, connection, ready_ns }
     }
 
     fn wanted(&self, devices: &[CommandedDevice]) -> Result<Vec<DeviceAction>, SimulateError> {
@@ -106,14 +111,14 @@ impl LiveHome {
             let kind = self.scenario.devices.iter().find(|kind| kind.name == *device);
             let kind = kind.filter(|kind| *index < kind.count && kind.actions.contains(action));
             let at = names.iter().position(|name| name == action).filter(|_| kind.is_some());
-            let fault = |fault| impossible(format_args!("{device} {index} {action}: {fault}"));
+            let fault = |fault| SimulateError::impossible(format_args!("{device} {index} {action}: {fault}"));
             let at = at.ok_or_else(|| fault("there is no such device, or it has no such action"))?;
             if wanted.iter().any(|other| other.device == first + index) {
                 return Err(fault("a command has one action for each device"));
             }
             wanted.push(DeviceAction::new(first + index, at));
         }
-        if wanted.is_empty() { Err(impossible("it names no device")) } else { Ok(wanted) }
+        if wanted.is_empty() { Err(SimulateError::impossible("it names no device")) } else { Ok(wanted) }
     }
 }
 
@@ -122,10 +127,9 @@ pub struct LiveSession<'a> {
     home: &'a LiveHome,
     connection: PlannedConnection,
     tls: TlsConnection<'a>,
-    push: LivePush,
+    push: PushSession,
     random: ChaCha20Rng,
     capture: ChaCha20Rng,
-    key: ChaCha20Rng,
     sent: u64,
 }
 
@@ -151,8 +155,9 @@ impl LiveSession<'_> {
         };
         self.sent += 1;
         let command = PlannedCommand { time_ns, message_id, form: BodyForm::default(), actions, is_dummy: false };
-        let Self { home, connection, push, tls, .. } = self;
-        push.add(input(home, connection, tls), command);
+        self.push.add(self.home.input(&self.connection, self.tls.ready_ns), 0, &command);
+        // The command that replies belong to.
+        self.connection.commands = vec![command];
         Ok(())
     }
 
@@ -161,8 +166,10 @@ impl LiveSession<'_> {
     /// # Errors
     /// If a message does not fit its framing.
     pub fn flights(&mut self, until_ns: i64) -> Result<Vec<Flight>, SimulateError> {
-        let Self { home, connection, push, key, tls, .. } = self;
-        let messages = push.take_messages(input(home, connection, tls), until_ns, &mut key.clone())?;
+        let Self { home, connection, push, tls, .. } = self;
+        let key = &mut Seed::new(0, 0).stream(Purpose::Padding, 0);
+        let mut padding = MessagePadding::new(&home.scenario, &connection.commands, key, push.random.clone());
+        let messages = push.take_messages(home.input(connection, tls.ready_ns), until_ns, &mut padding)?;
         let sealed = messages.iter().map(|message| Ok(flight(message.side, tls.send(message)?.1)));
         sealed.collect()
     }
@@ -175,35 +182,20 @@ impl LiveSession<'_> {
     /// The packets of these flights by a time, since it was last asked: records of a pcap file, of which the scenario's
     /// share is lost. Their clock is ahead by `ahead_ns`.
     pub fn packets(&mut self, until_ns: i64, ahead_ns: i64) -> Result<Vec<u8>, SimulateError> {
-        let packets = self.tls.take_packets(until_ns)?;
-        let mut writer = PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?;
-        for packet in packets {
-            if !self.capture.random_bool(self.home.scenario.capture.loss) {
-                let time = Duration::from_nanos((packet.time_ns + ahead_ns).unsigned_abs());
-                writer.write_packet(&PcapPacket::new(time, packet.data.len() as u32, &packet.data)).map_err(format)?;
-            }
+        let mut packets = self.tls.take_packets(until_ns)?;
+        packets.retain(|_| !self.capture.random_bool(self.home.scenario.capture.loss));
+        for packet in &mut packets {
+            packet.time_ns += ahead_ns;
         }
-        Ok(writer.into_writer().split_off(PCAP_HEADER_BYTES))
+        Ok(pcap_file(&packets, Resolution::Nanosecond)?.split_off(PCAP_HEADER_BYTES))
     }
 
     pub fn pcap_header() -> Result<Vec<u8>, SimulateError> {
-        Ok(PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?.into_writer())
+        pcap_file(&[], Resolution::Nanosecond)
     }
 }
 
-fn input<'a>(home: &'a LiveHome, connection: &'a PlannedConnection, tls: &TlsConnection<'_>) -> MessageInput<'a> {
-    MessageInput { scenario: &home.scenario, encoder: &home.encoder, connection, ready_ns: tls.ready_ns }
-}
-
 const PCAP_HEADER_BYTES: usize = 24;
-
-fn format(error: impl Display) -> SimulateError {
-    SimulateError::encoding("the capture")(error)
-}
-
-fn impossible(fault: impl Display) -> SimulateError {
-    SimulateError(format!("the home cannot do this: {fault}"))
-}
 
 fn flight(side: Side, records: Vec<u8>) -> Flight {
     Flight { is_from_gateway: side == Side::Client, records }

@@ -115,12 +115,6 @@ pub(crate) fn done(form: BodyForm, id: u64) -> Vec<u8> {
     lengthened(format!(r#"{{"done":{id}}}"#), form.added_bytes)
 }
 
-/// Adds blanks after a JSON object, which a parser ignores.
-pub(crate) fn with_blanks(mut body: Vec<u8>, blanks: usize) -> Vec<u8> {
-    body.resize(body.len() + blanks, b' ');
-    body
-}
-
 /// Adds bytes to a JSON object: a field at its end, or spaces where a field is too long.
 fn lengthened(mut body: String, bytes: usize) -> Vec<u8> {
     let field = r#","f":"#;

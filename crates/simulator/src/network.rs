@@ -4,6 +4,6 @@ mod capture;
 mod packet;
 mod tcp;
 
-pub(crate) use capture::{PCAP_HEADER, write_pcap};
+pub(crate) use capture::{captured, pcap_file};
 pub(crate) use packet::{Host, Hosts, SimulatedPacket};
 pub(crate) use tcp::{TcpConnection, TcpRoute};

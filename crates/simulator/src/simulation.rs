@@ -7,20 +7,19 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use sizeleak_platform::storage::replace;
 
-use crate::application::{self, Message, MessageInput, MessagePadding, MessageRole};
+use crate::application::{self, Message, MessagePadding, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
-use crate::command_frames::CommandFrames;
-use crate::command_generator::{CapturePart, CommandGenerator, DeviceAction, WantedCommand};
+use crate::command_frames::{self, flow_frames};
+use crate::command_generator::{CapturePart, WantedCommand};
 use crate::home_life::{AttackTime, HomeLife};
-use crate::labels::LabelRow;
-use crate::message_encoder::MessageEncoder;
-use crate::network::{Hosts, SimulatedPacket, TcpRoute};
+use crate::live_home::LiveHome;
+use crate::network::SimulatedPacket;
 use crate::random_streams::{Purpose, Seed};
 use crate::scenario::Resolution;
 use crate::schedule::{PlannedConnection, Schedule, ScheduleRandom};
 use crate::time::{DAY, MICROSECOND, MILLISECOND, SECOND, nanoseconds};
 use crate::tls::ServerIdentity;
-use crate::tls_connection::{ConnectionSetup, SentMessage, TlsConnection};
+use crate::tls_connection::SentMessage;
 use crate::{Scenario, SimulateError, labels, network};
 
 /// A simulated home, captured while its commands are labelled and again later.
@@ -96,15 +95,14 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateEr
 
 /// Simulates a scenario, with the traffic to test on in this form. The same scenario and seed produce the same bytes.
 pub fn simulate_as(scenario: &Scenario, seed: u64, form: TestForm) -> Result<Simulation, SimulateError> {
-    scenario.check()?;
     let simulator = Simulator::new(scenario, seed)?;
     let start_ns = scenario.epoch.as_second() * SECOND + i64::from(scenario.epoch.subsec_nanosecond());
 
     let learn_seed = Seed::new(seed, 1);
     let mut random = ScheduleRandom::new(learn_seed);
-    let mut commands = simulator.generator.experiments(scenario.learn.repeats, &mut random.commands);
+    let experiments = simulator.home.generator.experiments(scenario.learn.repeats, &mut random.commands);
+    let mut commands: Vec<WantedCommand> = experiments.into_iter().map(WantedCommand::new).collect();
     commands.extend((0..scenario.learn.random).map(|_| simulator.usual_command(&mut random)));
-    let commands = commands.into_iter().map(WantedCommand::new).collect();
     let (learn, end_ns) =
         simulator.part(CapturePart::Learn, TestForm::Capture, learn_seed, start_ns, commands, random)?;
     // The test starts at the same time of day, on the first day after the end of learning.
@@ -149,35 +147,22 @@ impl Simulation {
 }
 
 /// What both captures share.
-struct Simulator<'a> {
-    scenario: &'a Scenario,
-    seed: u64,
-    generator: CommandGenerator,
-    encoder: MessageEncoder,
-    hosts: Hosts,
-    service: ServerIdentity,
+struct Simulator {
+    home: LiveHome,
     firmware: ServerIdentity,
     website: ServerIdentity,
 }
 
-impl<'a> Simulator<'a> {
-    fn new(scenario: &'a Scenario, seed: u64) -> Result<Self, SimulateError> {
-        let shared = Seed::new(seed, 0);
-        let identity = |name: &str, index| ServerIdentity::new(name, &mut shared.stream(Purpose::Certificate, index));
-        Ok(Self {
-            scenario,
-            seed,
-            generator: CommandGenerator::new(scenario, &mut shared.stream(Purpose::Variation, 0)),
-            encoder: MessageEncoder::new(scenario),
-            hosts: Hosts::new(&scenario.network),
-            service: identity(&scenario.network.name, 0)?,
-            firmware: identity(FIRMWARE, 1)?,
-            website: identity(WEBSITE, 2)?,
-        })
+impl Simulator {
+    fn new(scenario: &Scenario, seed: u64) -> Result<Self, SimulateError> {
+        let home = LiveHome::new(scenario.clone(), seed)?;
+        let identity =
+            |name: &str, index| ServerIdentity::new(name, &mut home.seed.stream(Purpose::Certificate, index));
+        Ok(Self { firmware: identity(FIRMWARE, 1)?, website: identity(WEBSITE, 2)?, home })
     }
 
-    fn usual_command(&self, random: &mut ScheduleRandom) -> Vec<DeviceAction> {
-        self.generator.usual_command(&mut random.commands, &mut random.variation)
+    fn usual_command(&self, random: &mut ScheduleRandom) -> WantedCommand {
+        WantedCommand::new(self.home.generator.usual_command(&mut random.commands, &mut random.variation))
     }
 
     /// The commands to test on: those of the home's life, if it has one.
@@ -187,15 +172,15 @@ impl<'a> Simulator<'a> {
         seed: Seed,
         random: &mut ScheduleRandom,
     ) -> Result<(Vec<WantedCommand>, Vec<AttackTime>), SimulateError> {
-        let played = self.scenario.played_commands(start_ns);
+        let LiveHome { scenario, generator, .. } = &self.home;
+        let played = scenario.played_commands(start_ns);
         if !played.is_empty() {
             return Ok((played, Vec::new()));
         }
-        if self.scenario.habits.days == 0 {
-            let commands = (0..self.scenario.test.commands).map(|_| WantedCommand::new(self.usual_command(random)));
-            return Ok((commands.collect(), Vec::new()));
+        if scenario.habits.days == 0 {
+            return Ok(((0..scenario.test.commands).map(|_| self.usual_command(random)).collect(), Vec::new()));
         }
-        let (lived, attacks) = HomeLife::new(self.scenario, &self.generator, start_ns, seed)?.live();
+        let (lived, attacks) = HomeLife::new(scenario, generator, start_ns, seed)?.live();
         let wanted = lived.into_iter().map(|lived| WantedCommand::at(lived.time_ns, lived.actions));
         Ok((wanted.collect(), attacks))
     }
@@ -210,24 +195,24 @@ impl<'a> Simulator<'a> {
         commands: Vec<WantedCommand>,
         mut random: ScheduleRandom,
     ) -> Result<(SimulatedCapture, i64), SimulateError> {
-        let mut sent = self.generator.add_dummies(commands, self.scenario.command.dummies, &mut random.variation);
-        self.generator.draw_parameters(&mut sent, &mut random.variation);
-        let schedule = Schedule::new(self.scenario, part, start_ns, sent, &mut random);
-        let mut packets = match form {
-            TestForm::Capture => self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?,
-            TestForm::Frames => Vec::new(),
-        };
-        let (mut frames, mut truths) = (CommandFrames::new(&self.hosts, self.scenario.network.port), Vec::new());
+        let LiveHome { scenario, generator, hosts, .. } = &self.home;
+        let mut sent = generator.add_dummies(commands, scenario.command.dummies, &mut random.variation);
+        generator.draw_parameters(&mut sent, &mut random.variation);
+        let schedule = Schedule::new(scenario, part, start_ns, sent, &mut random);
+        let (mut packets, mut frames, mut truths) = (Vec::new(), Vec::new(), Vec::new());
         for (index, connection) in (0_u32..).zip(&schedule.connections) {
             let sent = match form {
                 TestForm::Capture => {
-                    let (connection_packets, sent) = self.connection(seed, index, connection)?;
-                    packets.extend(connection_packets);
+                    let (of_connection, sent) = self.connection(seed, index, connection)?;
+                    packets.extend(of_connection);
                     sent
                 }
                 TestForm::Frames => {
-                    let sent = self.messages_alone(seed, index, connection)?;
-                    frames.add(index, connection, &sent);
+                    let random = seed.stream(Purpose::Messages, index);
+                    let messages = self.messages(seed, index, connection, connection.open_ns, random)?;
+                    let alone = |message| SentMessage::without_packets(message, scenario.tls);
+                    let sent: Vec<SentMessage> = messages.iter().map(alone).collect();
+                    frames.extend(flow_frames(index, connection, &sent, hosts, scenario.network.port));
                     sent
                 }
             };
@@ -235,23 +220,25 @@ impl<'a> Simulator<'a> {
         }
         let bytes = match form {
             TestForm::Capture => {
-                let settings = self.scenario.capture;
-                network::write_pcap(packets, settings, schedule.start_ns, seed.stream(Purpose::Capture, 0))?
+                let mut all = self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?;
+                all.extend(packets);
+                let random = seed.stream(Purpose::Capture, 0);
+                let captured = network::captured(all, scenario.capture, schedule.start_ns, random);
+                network::pcap_file(&captured, scenario.capture.resolution)?
             }
-            TestForm::Frames => frames.into_stream()?,
+            TestForm::Frames => command_frames::stream(&frames)?,
         };
         let mut random = seed.stream(Purpose::Labels, 0);
-        let error = nanoseconds(self.scenario.labels.error);
-        let labels = truths.iter().map(|truth: &Truth| LabelRow {
-            time_ns: truth.time_ns + random.random_range(-error..=error),
-            counts: &truth.counts,
-        });
-        let labels = labels::csv(self.scenario, labels)?;
+        let error = nanoseconds(scenario.labels.error);
+        let labels = truths
+            .iter()
+            .map(|truth: &Truth| (truth.time_ns + random.random_range(-error..=error), truth.counts.as_slice()));
+        let labels = labels::csv(scenario, labels)?;
         Ok((SimulatedCapture { bytes, labels, truths }, schedule.end_ns))
     }
 
     fn background_traffic(&self, seed: Seed) -> BackgroundTraffic<'_> {
-        let Self { scenario, hosts, firmware, website, .. } = self;
+        let Self { home: LiveHome { scenario, hosts, .. }, firmware, website } = self;
         BackgroundTraffic { scenario, hosts, firmware, website, seed }
     }
 
@@ -261,25 +248,17 @@ impl<'a> Simulator<'a> {
         index: u32,
         connection: &PlannedConnection,
     ) -> Result<(Vec<SimulatedPacket>, Vec<SentMessage>), SimulateError> {
-        let Self { scenario, hosts, .. } = self;
+        let LiveHome { scenario, hosts, .. } = &self.home;
         let mut random = seed.stream(Purpose::Messages, index);
-        let network = &scenario.network;
         let query_ns = connection.open_ns - 50 * MILLISECOND;
-        let named = (&*network.name, hosts.service);
-        let dns = self.background_traffic(seed).dns_look_up(query_ns, hosts.gateway, named, &mut random)?;
-        let ports = [random.random_range(32_768..=60_999), network.port];
-        let tls = TlsConnection::open(ConnectionSetup {
-            route: TcpRoute { client: hosts.gateway, server: hosts.service, ports, network },
-            identity: &self.service,
-            tls: scenario.tls,
-            protocol: application::alpn_protocol(scenario.session.framing),
-            open_ns: connection.open_ns,
-            tls_random: seed.stream(Purpose::Tls, index),
-            tcp_random: seed.stream(Purpose::Tcp, index),
-        })?;
-        let messages = self.messages(seed, index, connection, tls.ready_ns, &mut random)?;
-        let traffic = tls.carry(&messages, connection.close_ns)?;
-        Ok((dns.into_iter().chain(traffic.packets).collect(), traffic.messages))
+        let named = (&*scenario.network.name, hosts.service);
+        let mut packets =
+            self.background_traffic(seed).dns_look_up(query_ns, hosts.gateway, named, &mut random)?.to_vec();
+        let tls = self.home.connect(seed, index, connection.open_ns, &mut random)?;
+        let messages = self.messages(seed, index, connection, tls.ready_ns, random)?;
+        let (of_connection, sent) = tls.carry(&messages, connection.close_ns)?;
+        packets.extend(of_connection);
+        Ok((packets, sent))
     }
 
     fn messages(
@@ -288,25 +267,12 @@ impl<'a> Simulator<'a> {
         index: u32,
         connection: &PlannedConnection,
         ready_ns: i64,
-        random: &mut ChaCha20Rng,
+        random: ChaCha20Rng,
     ) -> Result<Vec<Message>, SimulateError> {
-        let input = MessageInput { scenario: self.scenario, encoder: &self.encoder, connection, ready_ns };
-        let mut key = Seed::new(self.seed, 0).stream(Purpose::Padding, 0);
+        let mut key = self.home.seed.stream(Purpose::Padding, 0);
         let padded = seed.stream(Purpose::Padding, index);
-        let mut padding = MessagePadding::new(self.scenario, &connection.commands, &mut key, padded);
-        application::messages(input, &mut padding, random)
-    }
-
-    /// The messages of a connection as they would be sent, without packets.
-    fn messages_alone(
-        &self,
-        seed: Seed,
-        index: u32,
-        connection: &PlannedConnection,
-    ) -> Result<Vec<SentMessage>, SimulateError> {
-        let random = &mut seed.stream(Purpose::Messages, index);
-        let messages = self.messages(seed, index, connection, connection.open_ns, random)?;
-        Ok(messages.iter().map(|message| SentMessage::without_packets(message, self.scenario.tls)).collect())
+        let mut padding = MessagePadding::new(&self.home.scenario, &connection.commands, &mut key, padded);
+        application::messages(self.home.input(connection, ready_ns), &mut padding, random)
     }
 
     fn truths(&self, connection: &PlannedConnection, sent: &[SentMessage]) -> Vec<Truth> {
@@ -318,7 +284,7 @@ impl<'a> Simulator<'a> {
                 *count += 1;
             }
         }
-        let captured = |time_ns: i64| match self.scenario.capture.resolution {
+        let captured = |time_ns: i64| match self.home.scenario.capture.resolution {
             Resolution::Microsecond => time_ns.div_euclid(MICROSECOND) * MICROSECOND,
             Resolution::Nanosecond => time_ns,
         };
@@ -328,7 +294,7 @@ impl<'a> Simulator<'a> {
             Some(Truth {
                 time_ns: captured(message.first_ns),
                 end_ns: captured(message.last_ns),
-                counts: self.generator.counts(&command.actions),
+                counts: self.home.generator.counts(&command.actions),
                 plaintext_size: message.plaintext_size,
                 wire_size: message.wire_size,
                 records: message.records,

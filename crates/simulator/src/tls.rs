@@ -7,4 +7,4 @@ mod seeded_random;
 mod session;
 
 pub(crate) use identity::ServerIdentity;
-pub(crate) use session::{MAX_PLAINTEXT, Side, TlsSession, record_lengths, record_plaintext, wire_lengths};
+pub(crate) use session::{MAX_PLAINTEXT, Side, TlsSession, record_lengths, record_plaintexts, wire_lengths};

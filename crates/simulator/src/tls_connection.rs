@@ -10,17 +10,6 @@ use crate::scenario::TlsSettings;
 use crate::time::MILLISECOND;
 use crate::tls::{ServerIdentity, Side, TlsSession, record_lengths, wire_lengths};
 
-#[derive(Debug)]
-pub(crate) struct ConnectionSetup<'a> {
-    pub(crate) route: TcpRoute<'a>,
-    pub(crate) identity: &'a ServerIdentity,
-    pub(crate) tls: TlsSettings,
-    pub(crate) protocol: &'a str,
-    pub(crate) open_ns: i64,
-    pub(crate) tls_random: ChaCha20Rng,
-    pub(crate) tcp_random: ChaCha20Rng,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SentMessage {
     pub(crate) role: MessageRole,
@@ -45,17 +34,11 @@ impl SentMessage {
             role: message.role,
             first_ns,
             last_ns,
-            plaintext_size: message.plaintext_size(),
+            plaintext_size: message.bytes.len() + message.record_padding.iter().sum::<usize>(),
             wire_size: lengths.iter().sum(),
             records: lengths.len(),
         }
     }
-}
-
-#[derive(Debug)]
-pub(crate) struct ConnectionTraffic {
-    pub(crate) packets: Vec<SimulatedPacket>,
-    pub(crate) messages: Vec<SentMessage>,
 }
 
 /// A connection after both handshakes.
@@ -71,8 +54,15 @@ pub(crate) struct TlsConnection<'a> {
 }
 
 impl<'a> TlsConnection<'a> {
-    pub(crate) fn open(setup: ConnectionSetup<'a>) -> Result<Self, SimulateError> {
-        let ConnectionSetup { route, identity, tls, protocol, open_ns, tls_random, mut tcp_random } = setup;
+    /// Opens a connection in which TLS negotiates `protocol`, with randomness for TLS and for TCP.
+    pub(crate) fn open(
+        route: TcpRoute<'a>,
+        identity: &ServerIdentity,
+        tls: TlsSettings,
+        protocol: &str,
+        open_ns: i64,
+        [tls_random, mut tcp_random]: [ChaCha20Rng; 2],
+    ) -> Result<Self, SimulateError> {
         let mut delays: Vec<i64> = (0..8).map(|_| tcp_random.random_range(MILLISECOND / 2..3 * MILLISECOND)).collect();
         let (mut tcp, mut time_ns) = TcpConnection::open(route, open_ns, tcp_random)?;
         let mut session = TlsSession::new(identity, tls, protocol, open_ns, tls_random)?;
@@ -96,8 +86,12 @@ impl<'a> TlsConnection<'a> {
         self.tcp.take_packets(until_ns)
     }
 
-    /// Sends messages, which are in order of time, and closes the connection after `close_ns`.
-    pub(crate) fn carry(mut self, messages: &[Message], close_ns: i64) -> Result<ConnectionTraffic, SimulateError> {
+    /// Sends messages, which are in order of time, and closes the connection after `close_ns`. Returns all packets.
+    pub(crate) fn carry(
+        mut self,
+        messages: &[Message],
+        close_ns: i64,
+    ) -> Result<(Vec<SimulatedPacket>, Vec<SentMessage>), SimulateError> {
         let mut sent = Vec::with_capacity(messages.len());
         let mut end_ns = close_ns;
         for message in messages {
@@ -111,6 +105,6 @@ impl<'a> TlsConnection<'a> {
             self.tcp.write(end_ns, side, &alert)?;
             self.tcp.finish(end_ns, side)?;
         }
-        Ok(ConnectionTraffic { packets: self.tcp.into_packets()?, messages: sent })
+        Ok((self.tcp.take_packets(i64::MAX)?, sent))
     }
 }

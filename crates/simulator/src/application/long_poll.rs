@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::message::{Message, MessageInput, MessageRole};
-use super::padding::{FilledBody, MessagePadding};
+use super::padding::MessagePadding;
 use super::reply::replies;
+use super::{Message, MessageInput, MessageRole};
 use crate::SimulateError;
 use crate::framing::compression::compressed;
 use crate::framing::http;
@@ -51,6 +51,7 @@ pub(super) fn messages(
             gateway.pause();
         }
     }
+    gateway.padding.fill_records(&mut gateway.messages);
     Ok(gateway.messages)
 }
 
@@ -97,7 +98,7 @@ impl PollingGateway<'_, '_> {
     /// Posts a body and waits for the response.
     fn post(&mut self, body: Vec<u8>, role: MessageRole) -> Result<(), SimulateError> {
         let compression = self.compression();
-        let FilledBody { body, rest } = self.padding.fill(Side::Client, role, body)?;
+        let (body, rest) = self.padding.fill(Side::Client, role, body)?;
         let body = compressed(&body, compression)?;
         let request = http::post(&self.input.scenario.network.name, &body, compression, rest);
         self.push(self.time_ns, Side::Client, request, role);
@@ -121,14 +122,14 @@ impl PollingGateway<'_, '_> {
         let MessageInput { scenario, encoder, .. } = self.input;
         let body = encoder.command(command.form, command.message_id, time_ns, &command.actions);
         let (compression, role) = (self.compression(), MessageRole::Command(index));
-        let FilledBody { body, rest } = self.padding.fill(Side::Server, role, body)?;
+        let (body, rest) = self.padding.fill(Side::Server, role, body)?;
         let response = http::found(time_ns, &compressed(&body, compression)?, compression, rest);
         self.push(time_ns, Side::Server, response, role);
         self.pause();
-        for reply in replies(command, scenario.replies, encoder, self.random) {
-            self.time_ns = self.time_ns.max(time_ns + reply.delay_ns);
+        for (delay_ns, bodies) in replies(command, scenario.replies, encoder, self.random) {
+            self.time_ns = self.time_ns.max(time_ns + delay_ns);
             // Coalesced replies are one body with a line for each.
-            self.post(reply.bodies.join(&b'\n'), MessageRole::Reply(index))?;
+            self.post(bodies.join(&b'\n'), MessageRole::Reply(index))?;
         }
         Ok(())
     }

@@ -4,14 +4,13 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sizeleak_model::policies::{Draw, PaddingKey, PaddingPolicy};
 
-use super::message::MessageRole;
 use super::push_protocol::PushProtocol;
+use super::{Message, MessageRole};
 use crate::SimulateError;
 use crate::framing::http;
-use crate::message_encoder::with_blanks;
 use crate::scenario::{Compression, Framing, PaddingLayer, Scenario, TlsSettings};
 use crate::schedule::PlannedCommand;
-use crate::tls::{MAX_PLAINTEXT, Side, record_plaintext};
+use crate::tls::{MAX_PLAINTEXT, Side, record_plaintexts};
 
 const MAX_MESSAGE: usize = 1 << 26;
 /// The most bytes that a framing adds.
@@ -27,13 +26,6 @@ pub(crate) struct MessagePadding<'a> {
     random: ChaCha20Rng,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct FilledBody {
-    pub(super) body: Vec<u8>,
-    /// The bytes that the framing has to add.
-    pub(super) rest: usize,
-}
-
 impl<'a> MessagePadding<'a> {
     /// For the commands of a connection; with randomness for the key, which is that of the gateway, and for padding
     /// that is drawn anew.
@@ -46,34 +38,41 @@ impl<'a> MessagePadding<'a> {
         Self { scenario, commands, key: PaddingKey::new(key.random()), random }
     }
 
-    /// The body of a message, padded if that is where padding is.
-    pub(super) fn fill(&mut self, side: Side, role: MessageRole, body: Vec<u8>) -> Result<FilledBody, SimulateError> {
-        let policy = self.policy(role);
-        if self.scenario.padding.layer != PaddingLayer::Body || *policy == PaddingPolicy::None {
-            return Ok(FilledBody { body, rest: 0 });
-        }
+    /// The body of a message, padded if that is where padding is, and the bytes that the framing has to add.
+    pub(super) fn fill(
+        &mut self,
+        side: Side,
+        role: MessageRole,
+        mut body: Vec<u8>,
+    ) -> Result<(Vec<u8>, usize), SimulateError> {
+        let Some(policy) = self.policy(PaddingLayer::Body, role) else { return Ok((body, 0)) };
         let draw = self.draw(policy, role);
-        let padded = padded_body(self.scenario, side, body.len(), |size| policy.drawn(size, draw))?;
-        let blanks = padded.length.saturating_sub(body.len());
-        Ok(FilledBody { body: with_blanks(body, blanks), rest: padded.rest })
+        let (length, rest) = padded_body(self.scenario, side, body.len(), |size| policy.drawn(size, draw))?;
+        // Blanks after a JSON object, which a parser ignores.
+        body.resize(length.max(body.len()), b' ');
+        Ok((body, rest))
     }
 
-    /// The padding of each record of a message, if that is where padding is.
-    pub(super) fn of_records(&mut self, role: MessageRole, message: usize) -> Vec<usize> {
-        let policy = self.policy(role);
-        if self.scenario.padding.layer != PaddingLayer::Record || *policy == PaddingPolicy::None {
-            return Vec::new();
+    /// Sets the padding of each record of messages, if that is where padding is.
+    pub(super) fn fill_records(&mut self, messages: &mut [Message]) {
+        for Message { role, bytes, record_padding, .. } in messages {
+            if let Some(policy) = self.policy(PaddingLayer::Record, *role) {
+                let draw = self.draw(policy, *role);
+                *record_padding =
+                    padding_of_records(bytes.len(), self.scenario.tls, |size| policy.drawn(size, draw)).collect();
+            }
         }
-        let draw = self.draw(policy, role);
-        record_padding(message, self.scenario.tls, |size| policy.drawn(size, draw))
     }
 
-    fn policy(&self, role: MessageRole) -> &'a PaddingPolicy {
-        match role {
-            MessageRole::Command(_) => &self.scenario.padding.policy,
-            MessageRole::Reply(_) => &self.scenario.padding.replies,
-            MessageRole::Other => &PaddingPolicy::None,
-        }
+    /// How messages are padded in a layer; `None` if they are not.
+    fn policy(&self, layer: PaddingLayer, role: MessageRole) -> Option<&'a PaddingPolicy> {
+        let padding = &self.scenario.padding;
+        let policy = match role {
+            MessageRole::Command(_) => &padding.policy,
+            MessageRole::Reply(_) => &padding.replies,
+            MessageRole::Other => return None,
+        };
+        (padding.layer == layer && *policy != PaddingPolicy::None).then_some(policy)
     }
 
     /// A draw: anew, or by what the command does to which devices.
@@ -103,14 +102,6 @@ impl<'a> MessagePadding<'a> {
     }
 }
 
-/// How long a body is padded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PaddedBody {
-    length: usize,
-    /// The bytes that the framing has to add.
-    rest: usize,
-}
-
 /// The length of a message that carries a body of `body` bytes, where each `size` of a message is padded to `padded`,
 /// in either layer.
 pub(crate) fn padded_length(
@@ -121,22 +112,23 @@ pub(crate) fn padded_length(
 ) -> Result<usize, SimulateError> {
     match scenario.padding.layer {
         PaddingLayer::Body => {
-            let PaddedBody { length, rest } = padded_body(scenario, side, body, padded)?;
+            let (length, rest) = padded_body(scenario, side, body, padded)?;
             Ok(message_length(scenario, side, length)? + rest)
         }
         PaddingLayer::Record => {
             let message = message_length(scenario, side, body)?;
-            Ok(message + record_padding(message, scenario.tls, padded).iter().sum::<usize>())
+            Ok(message + padding_of_records(message, scenario.tls, padded).sum::<usize>())
         }
     }
 }
 
+/// How long a body is padded, and the bytes that the framing has to add.
 fn padded_body(
     scenario: &Scenario,
     side: Side,
     body: usize,
     padded: impl Fn(u64) -> u64,
-) -> Result<PaddedBody, SimulateError> {
+) -> Result<(usize, usize), SimulateError> {
     let mut unpadded = message_length(scenario, side, body)? as u64;
     loop {
         let target = padded(unpadded);
@@ -155,15 +147,18 @@ fn padded_body(
 }
 
 /// How a body of at least `least` bytes becomes a message of `padded` bytes; `None` if the framing has no such message.
-fn fitting(scenario: &Scenario, side: Side, least: usize, padded: usize) -> Result<Option<PaddedBody>, SimulateError> {
+fn fitting(
+    scenario: &Scenario,
+    side: Side,
+    least: usize,
+    padded: usize,
+) -> Result<Option<(usize, usize)>, SimulateError> {
     let head = message_length(scenario, side, least)? - least;
     // A longer body may need a longer head.
     for length in (least..=padded.saturating_sub(head)).rev() {
         let rest = padded.checked_sub(message_length(scenario, side, length)?);
         match rest {
-            Some(rest) if can_add(scenario.session.framing, side, rest) => {
-                return Ok(Some(PaddedBody { length, rest }));
-            }
+            Some(rest) if can_add(scenario.session.framing, side, rest) => return Ok(Some((length, rest))),
             Some(rest) if rest > MAX_REST => return Ok(None),
             _ => (),
         }
@@ -171,15 +166,11 @@ fn fitting(scenario: &Scenario, side: Side, least: usize, padded: usize) -> Resu
     Ok(None)
 }
 
-fn record_padding(message: usize, tls: TlsSettings, padded: impl Fn(u64) -> u64) -> Vec<usize> {
-    let chunk = record_plaintext(tls);
-    let full = std::iter::repeat_n(chunk, message / chunk);
-    let last = Some(message % chunk).filter(|last| *last > 0);
-    let padding = |record: usize| {
+fn padding_of_records(message: usize, tls: TlsSettings, padded: impl Fn(u64) -> u64) -> impl Iterator<Item = usize> {
+    record_plaintexts(tls, message).map(move |record| {
         let padded = usize::try_from(padded(record as u64)).unwrap_or(usize::MAX);
         padded.min(MAX_PLAINTEXT).saturating_sub(record)
-    };
-    full.chain(last).map(padding).collect()
+    })
 }
 
 /// Whether a framing can add so many bytes without a meaning: WebSocket by a Pong that nobody asked for (RFC 6455 section
@@ -200,7 +191,7 @@ fn message_length(scenario: &Scenario, side: Side, body: usize) -> Result<usize,
     // Random numbers are only drawn for a mask, which has a fixed length.
     let random = &mut ChaCha20Rng::seed_from_u64(0);
     let message = match (PushProtocol::new(scenario), side) {
-        (Some(mut protocol), _) => protocol.message(side, &body, random)?.bytes,
+        (Some(mut protocol), _) => protocol.message(side, &body, random).map(|[message, _]| message)?,
         (None, Side::Server) => http::found(0, &body, Compression::None, 0),
         (None, Side::Client) => http::post(&scenario.network.name, &body, Compression::None, 0),
     };
@@ -260,8 +251,9 @@ mod tests {
     #[test]
     fn each_record_is_padded_by_itself() {
         let tls = TlsSettings { chunk: 100, ..TlsSettings::default() };
-        assert_eq!(record_padding(230, tls, |size| size.next_multiple_of(64)), [28, 28, 34]);
-        assert_eq!(record_padding(100, tls, |_| u64::MAX), [MAX_PLAINTEXT - 100]);
+        let padding = |message, padded: fn(u64) -> u64| padding_of_records(message, tls, padded).collect::<Vec<_>>();
+        assert_eq!(padding(230, |size| size.next_multiple_of(64)), [28, 28, 34]);
+        assert_eq!(padding(100, |_| u64::MAX), [MAX_PLAINTEXT - 100]);
     }
 
     #[test]
@@ -279,7 +271,7 @@ mod tests {
         let stream = |seed| <ChaCha20Rng as rand::SeedableRng>::seed_from_u64(seed);
         let lengths = |scenario: &Scenario, key| {
             let mut padding = MessagePadding::new(scenario, &commands, &mut stream(key), stream(9));
-            [0, 1, 2].map(|at| padding.fill(Side::Server, MessageRole::Command(at), vec![0; 50]).unwrap().body.len())
+            [0, 1, 2].map(|at| padding.fill(Side::Server, MessageRole::Command(at), vec![0; 50]).unwrap().0.len())
         };
         let [one, same, other] = lengths(&scenario, 1);
         assert!(one == same && one != other && lengths(&scenario, 2)[0] != one);

@@ -27,13 +27,6 @@ pub(super) enum PushProtocol {
     },
 }
 
-#[derive(Debug)]
-pub(super) struct EncodedMessage {
-    pub(super) bytes: Vec<u8>,
-    /// The answer of the receiver's protocol.
-    pub(super) answer: Option<Vec<u8>>,
-}
-
 impl PushProtocol {
     /// The protocol of a scenario; `None` for HTTP.
     pub(super) fn new(scenario: &Scenario) -> Option<Self> {
@@ -79,25 +72,25 @@ impl PushProtocol {
         }
     }
 
-    /// A message with a JSON body, which is already compressed.
+    /// A message with a JSON body, which is already compressed, and the answer of the receiver's protocol; empty without
+    /// one.
     pub(super) fn message(
         &mut self,
         side: Side,
         body: &[u8],
         random: &mut ChaCha20Rng,
-    ) -> Result<EncodedMessage, SimulateError> {
+    ) -> Result<[Vec<u8>; 2], SimulateError> {
         match self {
             Self::WebSocket { opcode, .. } => {
                 let mask = (side == Side::Client).then(|| random.random());
-                Ok(EncodedMessage { bytes: websocket::frame(*opcode, body, mask), answer: None })
+                Ok([websocket::frame(*opcode, body, mask), Vec::new()])
             }
             Self::Mqtt { quality, identifiers: [client, broker], .. } => {
                 let (topic, last) = if side == Side::Client { (STATES, client) } else { (COMMANDS, broker) };
                 // 0 is not a valid identifier.
                 *last = last.checked_add(1).unwrap_or(1);
                 let identifier = (*quality == QualityOfService::AtLeastOnce).then_some(*last);
-                let bytes = mqtt::publish(topic, identifier, body)?;
-                Ok(EncodedMessage { bytes, answer: identifier.map(mqtt::puback) })
+                Ok([mqtt::publish(topic, identifier, body)?, identifier.map_or_else(Vec::new, mqtt::puback)])
             }
         }
     }

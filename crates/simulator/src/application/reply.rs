@@ -8,20 +8,13 @@ use crate::random_streams::random_duration;
 use crate::scenario::{ReplyMode, ReplyPadding, ReplySettings};
 use crate::schedule::PlannedCommand;
 
-/// One or more messages in one record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reply {
-    pub(super) delay_ns: i64,
-    pub(super) bodies: Vec<Vec<u8>>,
-}
-
-/// The replies to a command, in order of time.
+/// The replies to a command, in order of time: how long after it, and the bodies of one record.
 pub(super) fn replies(
     command: &PlannedCommand,
     settings: ReplySettings,
     encoder: &MessageEncoder,
     random: &mut ChaCha20Rng,
-) -> Vec<Reply> {
+) -> Vec<(i64, Vec<Vec<u8>>)> {
     let mut bodies = match settings.mode {
         ReplyMode::PerAction => statuses(command, encoder, random),
         ReplyMode::PerCommand => vec![message_encoder::done(command.form, command.message_id)],
@@ -30,12 +23,12 @@ pub(super) fn replies(
     bodies.retain(|_| !random.random_bool(settings.loss));
     let mut delays: Vec<i64> = bodies.iter().map(|_| random_duration(settings.delay, random)).collect();
     delays.sort_unstable();
-    let mut replies: Vec<Reply> = Vec::new();
+    let mut replies: Vec<(i64, Vec<Vec<u8>>)> = Vec::new();
     for (body, delay_ns) in bodies.into_iter().zip(delays) {
         let is_coalesced = random.random_bool(settings.coalesce);
         match replies.last_mut().filter(|_| is_coalesced) {
-            Some(last) => last.bodies.push(body),
-            None => replies.push(Reply { delay_ns, bodies: vec![body] }),
+            Some((_, bodies)) => bodies.push(body),
+            None => replies.push((delay_ns, vec![body])),
         }
     }
     replies
@@ -66,8 +59,8 @@ mod tests {
         let actions = (0..10).map(|device| DeviceAction::new(device, 0)).collect();
         let command = PlannedCommand { time_ns: 0, message_id: 1, form: BodyForm::default(), actions, is_dummy: false };
         let replies = replies(&command, settings, &encoder, &mut ChaCha20Rng::seed_from_u64(1));
-        assert!(replies.is_sorted_by_key(|reply| reply.delay_ns));
-        (replies.len(), replies.iter().map(|reply| reply.bodies.len()).sum())
+        assert!(replies.is_sorted_by_key(|(delay_ns, _)| *delay_ns));
+        (replies.len(), replies.iter().map(|(_, bodies)| bodies.len()).sum())
     }
 
     #[test]
@@ -99,7 +92,7 @@ mod tests {
             let command =
                 PlannedCommand { time_ns: 0, message_id: 1, form: BodyForm::default(), actions, is_dummy: false };
             let replies = replies(&command, scenario.replies, &encoder, &mut random);
-            let mut lengths: Vec<usize> = replies.iter().map(|reply| reply.bodies[0].len() - plain).collect();
+            let mut lengths: Vec<usize> = replies.iter().map(|(_, bodies)| bodies[0].len() - plain).collect();
             lengths.sort_unstable();
             assert_eq!((lengths.len(), &lengths[..2]), (3, &[0, 4][..]), "none of `on`, two of `off`, one of `toggle`");
             seen.insert(lengths[2]);

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etherparse::{
-    IpFragOffset, IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6FlowLabel, Ipv6Header,
-    PacketBuilder, PacketBuilderStep, TcpHeader,
+    IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder, PacketBuilderStep,
+    TcpHeader,
 };
 
 use crate::SimulateError;
@@ -54,21 +54,16 @@ fn ip_headers(
     let headers = match (from.address, to.address) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let header = Ipv4Header::new(0, from.time_to_live, protocol, source.octets(), destination.octets());
-            let mut header = header.map_err(failed)?;
-            header.identification = identification;
-            header.dont_fragment = true;
-            header.fragment_offset = IpFragOffset::ZERO;
+            let header = Ipv4Header { identification, ..header.map_err(failed)? };
             IpHeaders::Ipv4(header, Ipv4Extensions::default())
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
             let header = Ipv6Header {
-                traffic_class: 0,
-                flow_label: Ipv6FlowLabel::ZERO,
-                payload_length: 0,
                 next_header: protocol,
                 hop_limit: from.time_to_live,
                 source: source.octets(),
                 destination: destination.octets(),
+                ..Ipv6Header::default()
             };
             IpHeaders::Ipv6(header, Ipv6Extensions::default())
         }

@@ -30,9 +30,8 @@ const WINDOW_SHIFT: u8 = 7;
 /// The ends of a connection and the network between them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TcpRoute<'a> {
-    pub(crate) client: Host,
-    pub(crate) server: Host,
-    /// The client's port and the server's.
+    /// The client and the server.
+    pub(crate) hosts: [Host; 2],
     pub(crate) ports: [u16; 2],
     pub(crate) network: &'a NetworkSettings,
 }
@@ -47,7 +46,7 @@ impl TcpRoute<'_> {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Endpoint {
     /// Its next sequence number.
     next: u32,
@@ -78,30 +77,25 @@ impl Endpoint {
     }
 }
 
-/// The position of a segment in its message; the last one has the PSH flag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SegmentPosition {
-    Within,
-    Last,
-}
-
 #[derive(Debug)]
-struct Retransmission {
+struct Segment {
     time_ns: i64,
     side: Side,
     sequence: u32,
     payload: Vec<u8>,
+    /// Whether it is the last one of its message, which has the PSH flag; so has each that is retransmitted.
+    is_last: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct TcpConnection<'a> {
     route: TcpRoute<'a>,
     random: ChaCha20Rng,
-    client: Endpoint,
-    server: Endpoint,
+    /// The client and the server.
+    ends: [Endpoint; 2],
     /// The end of the last transmission of data.
     busy_ns: i64,
-    retransmissions: VecDeque<Retransmission>,
+    retransmissions: VecDeque<Segment>,
     packets: Vec<SimulatedPacket>,
 }
 
@@ -116,14 +110,14 @@ impl<'a> TcpConnection<'a> {
             InitialSequence::Random => random.random::<u32>(),
             InitialSequence::NearWrap => u32::MAX - random.random_range(300..3_000),
         };
-        let client = Endpoint { next: start(), ..Endpoint::default() };
-        let server = Endpoint { next: start(), ..Endpoint::default() };
+        let starts: [u32; 2] = std::array::from_fn(|_| start());
+        let ends = [Side::Client, Side::Server].map(|side| {
+            let [next, of_peer] = side.own_first(starts);
+            let expected = of_peer.wrapping_add(1);
+            Endpoint { next, expected, received: VecDeque::new(), identification: random.random() }
+        });
         let (retransmissions, packets) = (VecDeque::new(), Vec::new());
-        let mut connection = Self { route, random, client, server, busy_ns: 0, retransmissions, packets };
-        connection.client.identification = connection.random.random();
-        connection.server.identification = connection.random.random();
-        connection.client.expected = connection.server.next.wrapping_add(1);
-        connection.server.expected = connection.client.next.wrapping_add(1);
+        let mut connection = Self { route, random, ends, busy_ns: 0, retransmissions, packets };
 
         let answered_ns = time_ns + route.turnaround(Side::Server);
         let opened_ns = answered_ns + route.turnaround(Side::Client);
@@ -144,13 +138,13 @@ impl<'a> TcpConnection<'a> {
             self.catch_up(last_ns)?;
             let sequence = self.end(side).next;
             self.end(side).next = sequence.wrapping_add(payload.len() as u32);
-            let position = if segments.peek().is_some() { SegmentPosition::Within } else { SegmentPosition::Last };
-            self.data(last_ns, side, sequence, payload, position)?;
+            let (payload, is_last) = (payload.to_vec(), segments.peek().is_none());
+            let segment = Segment { time_ns: last_ns, side, sequence, payload, is_last };
+            self.data(&segment)?;
             if self.random.random_bool(self.route.network.retransmission) {
-                let payload = payload.to_vec();
                 let time_ns = last_ns + RETRANSMISSION_TIMEOUT;
                 let at = self.retransmissions.partition_point(|again| again.time_ns <= time_ns);
-                self.retransmissions.insert(at, Retransmission { time_ns, side, sequence, payload });
+                self.retransmissions.insert(at, Segment { time_ns, is_last: true, ..segment });
             }
             self.busy_ns = last_ns + SEGMENT_SPACING;
         }
@@ -171,13 +165,7 @@ impl<'a> TcpConnection<'a> {
         Ok(())
     }
 
-    /// All packets, including the last acknowledgements; not in order of time.
-    pub(crate) fn into_packets(mut self) -> Result<Vec<SimulatedPacket>, SimulateError> {
-        self.catch_up(i64::MAX)?;
-        Ok(self.packets)
-    }
-
-    /// The packets until a time that were not yet taken, in order of time.
+    /// The packets until a time that were not yet taken, in order of time, with all acknowledgements that are due.
     pub(crate) fn take_packets(&mut self, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
         self.catch_up(until_ns)?;
         self.packets.sort_by_key(|packet| packet.time_ns);
@@ -190,12 +178,12 @@ impl<'a> TcpConnection<'a> {
         loop {
             let acknowledgements = [Side::Client, Side::Server]
                 .into_iter()
-                .filter_map(|side| self.end(side).next_acknowledgement_ns().map(|time_ns| (time_ns, side)));
-            let acknowledgement = acknowledgements.collect::<Vec<_>>().into_iter().min_by_key(|(time_ns, _)| *time_ns);
+                .filter_map(|side| Some((self.ends[side as usize].next_acknowledgement_ns()?, side)));
+            let acknowledgement = acknowledgements.min_by_key(|(time_ns, _)| *time_ns);
             let due = acknowledgement.filter(|(time_ns, _)| *time_ns <= until_ns);
             let before = due.map_or(until_ns, |(time_ns, _)| time_ns);
             if let Some(again) = self.retransmissions.pop_front_if(|again| again.time_ns <= before) {
-                self.data(again.time_ns, again.side, again.sequence, &again.payload, SegmentPosition::Last)?;
+                self.data(&again)?;
             } else if let Some((time_ns, side)) = due {
                 self.acknowledge(time_ns, side)?;
             } else {
@@ -229,17 +217,11 @@ impl<'a> TcpConnection<'a> {
         self.send(time_ns, side, header, &[])
     }
 
-    fn data(
-        &mut self,
-        time_ns: i64,
-        side: Side,
-        sequence: u32,
-        payload: &[u8],
-        position: SegmentPosition,
-    ) -> Result<(), SimulateError> {
+    fn data(&mut self, segment: &Segment) -> Result<(), SimulateError> {
+        let Segment { time_ns, side, sequence, ref payload, is_last } = *segment;
         let mut header = self.header(time_ns, side);
         header.sequence_number = sequence;
-        header.psh = position == SegmentPosition::Last;
+        header.psh = is_last;
         self.send(time_ns, side, header, payload)?;
         self.deliver_to_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
         Ok(())
@@ -252,8 +234,7 @@ impl<'a> TcpConnection<'a> {
 
     /// A header that acknowledges everything received by then.
     fn header(&mut self, time_ns: i64, side: Side) -> TcpHeader {
-        let [client, server] = self.route.ports;
-        let (source, destination) = if side == Side::Client { (client, server) } else { (server, client) };
+        let [source, destination] = side.own_first(self.route.ports);
         let end = self.end(side);
         end.receive_until(time_ns);
         let mut header = TcpHeader::new(source, destination, end.next, WINDOW >> WINDOW_SHIFT);
@@ -263,21 +244,14 @@ impl<'a> TcpConnection<'a> {
     }
 
     fn send(&mut self, time_ns: i64, side: Side, header: TcpHeader, payload: &[u8]) -> Result<(), SimulateError> {
-        let hosts = match side {
-            Side::Client => [self.route.client, self.route.server],
-            Side::Server => [self.route.server, self.route.client],
-        };
-        let end = self.end(side);
-        let identification = end.identification;
-        end.identification = identification.wrapping_add(1);
+        let hosts = side.own_first(self.route.hosts);
+        let identification = self.end(side).identification;
+        self.end(side).identification = identification.wrapping_add(1);
         self.packets.push(SimulatedPacket::tcp(time_ns, hosts, header, identification, payload)?);
         Ok(())
     }
 
     fn end(&mut self, side: Side) -> &mut Endpoint {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
+        &mut self.ends[side as usize]
     }
 }

@@ -32,29 +32,25 @@ use super::seeded_random::SeededRandom;
 /// The size of an AES block and of an initialisation vector, in bytes.
 const BLOCK: usize = 16;
 
-/// `TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA` (RFC 8422).
-pub(super) fn aes_128_sha() -> SupportedCipherSuite {
-    static SUITE: LazyLock<Tls12CipherSuite> = LazyLock::new(|| {
-        like_gcm(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, &MacThenEncrypt::<Aes128, Hmac<Sha1>>(PhantomData))
+/// AES-128 and AES-256 with a MAC of SHA-1 (RFC 8422), and AES-128 with one of SHA-256 (RFC 5289).
+pub(super) fn suites() -> [SupportedCipherSuite; 3] {
+    static SUITES: LazyLock<[Tls12CipherSuite; 3]> = LazyLock::new(|| {
+        [
+            like_gcm(
+                CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA,
+                &MacThenEncrypt::<Aes128, Hmac<Sha1>>(PhantomData),
+            ),
+            like_gcm(
+                CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA,
+                &MacThenEncrypt::<Aes256, Hmac<Sha1>>(PhantomData),
+            ),
+            like_gcm(
+                CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256,
+                &MacThenEncrypt::<Aes128, Hmac<Sha256>>(PhantomData),
+            ),
+        ]
     });
-    SupportedCipherSuite::Tls12(&SUITE)
-}
-
-/// `TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA` (RFC 8422).
-pub(super) fn aes_256_sha() -> SupportedCipherSuite {
-    static SUITE: LazyLock<Tls12CipherSuite> = LazyLock::new(|| {
-        like_gcm(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, &MacThenEncrypt::<Aes256, Hmac<Sha1>>(PhantomData))
-    });
-    SupportedCipherSuite::Tls12(&SUITE)
-}
-
-/// `TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256` (RFC 5289).
-pub(super) fn aes_128_sha256() -> SupportedCipherSuite {
-    static SUITE: LazyLock<Tls12CipherSuite> = LazyLock::new(|| {
-        let algorithm = &MacThenEncrypt::<Aes128, Hmac<Sha256>>(PhantomData);
-        like_gcm(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, algorithm)
-    });
-    SupportedCipherSuite::Tls12(&SUITE)
+    SUITES.each_ref().map(SupportedCipherSuite::Tls12)
 }
 
 /// A suite that differs from ring's AES-128-GCM only in its cipher: all have ECDHE, ECDSA and a PRF with SHA-256.

@@ -10,8 +10,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{
-    ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig, ServerConnection, SideData,
-    SupportedCipherSuite, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection, SupportedCipherSuite,
 };
 
 use super::cbc;
@@ -39,12 +38,20 @@ impl Side {
             Self::Server => Self::Client,
         }
     }
+
+    /// What this end has and what its peer has, of what the client and the server have.
+    pub(crate) fn own_first<T>(self, [client, server]: [T; 2]) -> [T; 2] {
+        match self {
+            Self::Client => [client, server],
+            Self::Server => [server, client],
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct TlsSession {
-    client: ClientConnection,
-    server: ServerConnection,
+    /// The client and the server.
+    ends: [Connection; 2],
     /// The largest plaintext of a record, in bytes.
     chunk: usize,
     _randomness: InstalledGenerator,
@@ -62,7 +69,7 @@ impl TlsSession {
         let randomness = InstalledGenerator::new(random);
         let provider = Arc::new(provider(tls));
         let clock = Arc::new(FixedClock(UnixTime::since_unix_epoch(Duration::from_nanos(time_ns.unsigned_abs()))));
-        let versions = [version(tls)];
+        let versions = [suite(tls).version()];
         let mut roots = RootCertStore::empty();
         roots.add(identity.certificate.clone())?;
 
@@ -80,26 +87,27 @@ impl TlsSession {
 
         let name = ServerName::try_from(identity.name.clone())
             .map_err(|error| rustls::Error::General(format!("`{}`: {error}", identity.name)))?;
-        let mut client = ClientConnection::new(Arc::new(client), name)?;
-        let mut server = ServerConnection::new(Arc::new(server))?;
-        client.set_buffer_limit(None);
-        server.set_buffer_limit(None);
-        Ok(Self { client, server, chunk: record_plaintext(tls), _randomness: randomness })
+        let client = Connection::from(ClientConnection::new(Arc::new(client), name)?);
+        let mut ends = [client, ServerConnection::new(Arc::new(server))?.into()];
+        for end in &mut ends {
+            end.set_buffer_limit(None);
+        }
+        Ok(Self { ends, chunk: record_plaintext(tls), _randomness: randomness })
     }
 
     /// Performs the handshake. Returns the flights of both ends in turn, including session tickets.
     pub(crate) fn handshake(&mut self) -> Result<Vec<(Side, Vec<u8>)>, SimulateError> {
         let mut flights = Vec::new();
         loop {
-            let from_client = drain(&mut self.client)?;
-            deliver(&mut self.server, &from_client, &[])?;
-            let from_server = drain(&mut self.server)?;
-            deliver(&mut self.client, &from_server, &[])?;
-            if from_client.is_empty() && from_server.is_empty() {
+            let before = flights.len();
+            for side in [Side::Client, Side::Server] {
+                let flight = drain(&mut self.ends[side as usize])?;
+                deliver(&mut self.ends[side.peer() as usize], &flight, &[])?;
+                flights.extend(Some((side, flight)).filter(|(_, flight)| !flight.is_empty()));
+            }
+            if flights.len() == before {
                 return Ok(flights);
             }
-            let written = [(Side::Client, from_client), (Side::Server, from_server)];
-            flights.extend(written.into_iter().filter(|(_, flight)| !flight.is_empty()));
         }
     }
 
@@ -107,45 +115,26 @@ impl TlsSession {
     ///
     /// `padding` are the bytes of padding of each record (RFC 8446 section 5.4).
     pub(crate) fn seal(&mut self, side: Side, message: &[u8], padding: &[usize]) -> Result<Vec<u8>, SimulateError> {
-        match side {
-            Side::Client => transfer(&mut self.client, &mut self.server, message, self.chunk, padding),
-            Side::Server => transfer(&mut self.server, &mut self.client, message, self.chunk, padding),
+        let mut records = Vec::new();
+        let padding = padding.iter().copied().chain(std::iter::repeat(0));
+        let from = &mut self.ends[side as usize];
+        for (piece, padding) in message.chunks(self.chunk).zip(padding) {
+            let _padding = RecordPadding::of_next_record(padding);
+            from.writer().write_all(piece).map_err(SimulateError::tls)?;
+            records.extend(drain(from)?);
         }
+        deliver(&mut self.ends[side.peer() as usize], &records, message)?;
+        Ok(records)
     }
 
     pub(crate) fn close(&mut self, side: Side) -> Result<Vec<u8>, SimulateError> {
-        match side {
-            Side::Client => {
-                self.client.send_close_notify();
-                drain(&mut self.client)
-            }
-            Side::Server => {
-                self.server.send_close_notify();
-                drain(&mut self.server)
-            }
-        }
+        let end = &mut self.ends[side as usize];
+        end.send_close_notify();
+        drain(end)
     }
 }
 
-fn transfer<F: SideData, T: SideData>(
-    from: &mut ConnectionCommon<F>,
-    to: &mut ConnectionCommon<T>,
-    message: &[u8],
-    chunk: usize,
-    padding: &[usize],
-) -> Result<Vec<u8>, SimulateError> {
-    let mut records = Vec::new();
-    let padding = padding.iter().copied().chain(std::iter::repeat(0));
-    for (piece, padding) in message.chunks(chunk).zip(padding) {
-        let _padding = RecordPadding::of_next_record(padding);
-        from.writer().write_all(piece).map_err(SimulateError::tls)?;
-        records.extend(drain(from)?);
-    }
-    deliver(to, &records, message)?;
-    Ok(records)
-}
-
-fn drain<D: SideData>(end: &mut ConnectionCommon<D>) -> Result<Vec<u8>, SimulateError> {
+fn drain(end: &mut Connection) -> Result<Vec<u8>, SimulateError> {
     let mut bytes = Vec::new();
     while end.wants_write() {
         end.write_tls(&mut bytes).map_err(SimulateError::tls)?;
@@ -154,11 +143,7 @@ fn drain<D: SideData>(end: &mut ConnectionCommon<D>) -> Result<Vec<u8>, Simulate
 }
 
 /// Delivers records to an end, which must decrypt them to `message`.
-fn deliver<D: SideData>(
-    end: &mut ConnectionCommon<D>,
-    mut records: &[u8],
-    message: &[u8],
-) -> Result<(), SimulateError> {
+fn deliver(end: &mut Connection, mut records: &[u8], message: &[u8]) -> Result<(), SimulateError> {
     let mut read = Vec::with_capacity(message.len());
     while !records.is_empty() {
         end.read_tls(&mut records).map_err(SimulateError::tls)?;
@@ -181,23 +166,17 @@ pub(super) fn provider(tls: TlsSettings) -> CryptoProvider {
     }
 }
 
-fn version(tls: TlsSettings) -> &'static SupportedProtocolVersion {
-    match tls.version {
-        Version::Tls12 => &rustls::version::TLS12,
-        Version::Tls13 => &rustls::version::TLS13,
-    }
-}
-
 fn suite(tls: TlsSettings) -> SupportedCipherSuite {
     use ring::cipher_suite as suites;
+    let [aes_128_sha, aes_256_sha, aes_128_sha256] = cbc::suites();
     match (tls.version, tls.suite) {
         (Version::Tls12, Suite::Aes128Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
         (Version::Tls12, Suite::Aes256Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
         (Version::Tls12, Suite::ChaCha20Poly1305) => suites::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
         // The check of scenarios rejects CBC with TLS 1.3.
-        (_, Suite::Aes128CbcSha) => cbc::aes_128_sha(),
-        (_, Suite::Aes256CbcSha) => cbc::aes_256_sha(),
-        (_, Suite::Aes128CbcSha256) => cbc::aes_128_sha256(),
+        (_, Suite::Aes128CbcSha) => aes_128_sha,
+        (_, Suite::Aes256CbcSha) => aes_256_sha,
+        (_, Suite::Aes128CbcSha256) => aes_128_sha256,
         (Version::Tls13, Suite::Aes128Gcm) => with_padding(suites::TLS13_AES_128_GCM_SHA256),
         (Version::Tls13, Suite::Aes256Gcm) => with_padding(suites::TLS13_AES_256_GCM_SHA384),
         (Version::Tls13, Suite::ChaCha20Poly1305) => with_padding(suites::TLS13_CHACHA20_POLY1305_SHA256),
@@ -215,13 +194,18 @@ impl TimeProvider for FixedClock {
 }
 
 /// The largest plaintext of a record, in bytes.
-pub(crate) fn record_plaintext(tls: TlsSettings) -> usize {
+fn record_plaintext(tls: TlsSettings) -> usize {
     if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk }
+}
+
+/// The plaintext of each record of a message of so many bytes: all but the last are full.
+pub(crate) fn record_plaintexts(tls: TlsSettings, message: usize) -> impl Iterator<Item = usize> {
+    let most = record_plaintext(tls);
+    (0..message.div_ceil(most)).map(move |at| most.min(message - at * most))
 }
 
 /// What the lengths in the headers of a message's records are, without encrypting it: `padding` is that of each record.
 pub(crate) fn wire_lengths(tls: TlsSettings, message: usize, padding: &[usize]) -> Vec<usize> {
-    let most = if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk };
     let mac = match tls.suite {
         Suite::Aes128CbcSha | Suite::Aes256CbcSha => Some(20),
         Suite::Aes128CbcSha256 => Some(32),
@@ -236,8 +220,8 @@ pub(crate) fn wire_lengths(tls: TlsSettings, message: usize, padding: &[usize]) 
         // The explicit nonce and the tag (RFC 5288).
         (None, Version::Tls12, _) => plaintext + 24,
     };
-    let parts = (0..message.div_ceil(most)).map(|at| most.min(message - at * most));
-    parts.zip(padding.iter().chain(std::iter::repeat(&0))).map(|(part, padding)| sealed(part + padding)).collect()
+    let padding = padding.iter().chain(std::iter::repeat(&0));
+    record_plaintexts(tls, message).zip(padding).map(|(part, padding)| sealed(part + padding)).collect()
 }
 
 /// The lengths in the headers of complete records (RFC 8446 section 5.1).
