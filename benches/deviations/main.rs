@@ -185,7 +185,7 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
         *count += 1;
         if let Some(alarm) = alarm {
             delays.push((alarm.time_ns - start_ns) as f64 / 1e9);
-            *figures.kinds.entry(format!("{} {}", kind.name(), alarm.what)).or_default() += 1;
+            *figures.kinds.entry(format!("{kind} {}", alarm.what)).or_default() += 1;
         }
     }
     let (count, weeks) = figures.clean.entry(course).or_default();
@@ -220,7 +220,7 @@ fn main() -> anyhow::Result<()> {
         let share = delays.len() as f64 / f64::from(*count);
         sum += if *kind == AttackKind::Replay { 0.0 } else { share };
         let median = delays.get(delays.len() / 2).copied().unwrap_or(f64::NAN);
-        println!("{:18} {share:.2} of {count}, {:.1} min", kind.name(), median / 60.0);
+        println!("{kind:18} {share:.2} of {count}, {:.1} min", median / 60.0);
     }
     println!("mean {:.3}", sum / 8.0);
     println!("log loss {:.3}", figures.log_loss.iter().sum::<f64>() / figures.log_loss.len() as f64);

@@ -5,7 +5,6 @@
 //! longer messages to longer ones, so the size on the wire reveals the size of the JSON. Under a block cipher all sizes
 //! with the same number of blocks look alike, and padding makes more sizes look alike.
 
-mod action_traits;
 mod true_channel;
 
 use std::collections::BTreeMap;
@@ -15,8 +14,7 @@ use sizeleak_inference::space::{CommandSpace, Home, Premises, PriorName, SpaceEr
 use sizeleak_model::{Action, Device, Inventory};
 use thiserror::Error;
 
-use action_traits::ScenarioTraits;
-use true_channel::{Period, SeenReplies, TrueSizes, reply_noise};
+use true_channel::{Period, ScenarioTraits, SeenReplies, TrueSizes, reply_noise};
 
 use crate::command_generator::{CapturePart, growing_id, id_widths};
 use crate::scenario::{Compression, DeviceIds, DeviceKind, IdDraw, ReplyMode, Scenario};
@@ -82,11 +80,9 @@ pub fn bayes_limit(scenario: &Scenario) -> Result<BayesLimit, BayesLimitError> {
     check_settings(scenario)?;
     let traits = ScenarioTraits::new(scenario);
     let commands = true_commands(scenario, &traits)?;
-    let [mut alone, mut count, mut sizes] = [CommandFigures::default(); 3];
+    let mut figures = [CommandFigures::default(); 3];
     for period in periods(scenario) {
-        for (all, seen) in
-            [(&mut alone, SeenReplies::None), (&mut count, SeenReplies::Number), (&mut sizes, SeenReplies::Sizes)]
-        {
+        for (all, seen) in figures.iter_mut().zip([SeenReplies::None, SeenReplies::Number, SeenReplies::Sizes]) {
             let mut noise = TrueSizes::new(scenario, &traits, &period, seen);
             let replies = reply_noise(scenario, &traits, &period, seen)?;
             let learned = CommandFigures::new(&commands, &mut noise, &replies)?;
@@ -100,6 +96,7 @@ pub fn bayes_limit(scenario: &Scenario) -> Result<BayesLimit, BayesLimitError> {
             all.left_out += period.share * learned.left_out;
         }
     }
+    let [alone, count, sizes] = figures;
     Ok(BayesLimit {
         top_1: alone.named,
         top_1_with_reply_count: count.named,
@@ -139,27 +136,18 @@ fn check_settings(scenario: &Scenario) -> Result<(), BayesLimitError> {
     if scenario.command.device_ids != DeviceIds::Fixed {
         return Err(BayesLimitError::DeviceIds);
     }
-    if scenario.session.compression != Compression::None {
-        let why = "`session.compression` is not \"none\": compressed sizes depend on every byte of a body";
-        return Err(BayesLimitError::Setting(why));
-    }
-    if [&scenario.padding.policy, &scenario.padding.replies].into_iter().any(|policy| policy.draw().is_some()) {
-        let why = "`padding` is random: an observer may see several commands with the same actions";
-        return Err(BayesLimitError::Setting(why));
-    }
-    if scenario.command.recurring.share > 0.0 {
-        let why = "`command.recurring.share` is not 0: it depends on which commands recur";
-        return Err(BayesLimitError::Setting(why));
-    }
-    if scenario.habits.days > 0 {
-        let why = "`habits.days` is not 0: commands follow routines, which an observer learns over the days";
-        return Err(BayesLimitError::Setting(why));
-    }
-    if scenario.command.overlap.share > 0.0 && scenario.replies.mode != ReplyMode::None {
-        let why = "`command.overlap.share` is not 0: replies may belong to several commands";
-        return Err(BayesLimitError::Setting(why));
-    }
-    Ok(())
+    let refuse = |holds, why| if holds { Err(BayesLimitError::Setting(why)) } else { Ok(()) };
+    let why = "`session.compression` is not \"none\": compressed sizes depend on every byte of a body";
+    refuse(scenario.session.compression != Compression::None, why)?;
+    let policies = [&scenario.padding.policy, &scenario.padding.replies];
+    let why = "`padding` is random: an observer may see several commands with the same actions";
+    refuse(policies.into_iter().any(|policy| policy.draw().is_some()), why)?;
+    let why = "`command.recurring.share` is not 0: it depends on which commands recur";
+    refuse(scenario.command.recurring.share > 0.0, why)?;
+    let why = "`habits.days` is not 0: commands follow routines, which an observer learns over the days";
+    refuse(scenario.habits.days > 0, why)?;
+    let why = "`command.overlap.share` is not 0: replies may belong to several commands";
+    refuse(scenario.command.overlap.share > 0.0 && scenario.replies.mode != ReplyMode::None, why)
 }
 
 /// The periods of the test whose bodies have different forms. The observer knows which period it is.

@@ -100,12 +100,8 @@ impl<'a> HomeLife<'a> {
     }
 
     fn live_day(&self, day: u32, home: &DrawnHome, random: &mut ChaCha20Rng, commands: &mut Vec<LivedCommand>) {
-        let is_away = self
-            .scenario
-            .habits
-            .holidays
-            .iter()
-            .any(|holiday| (holiday.day..holiday.day + holiday.days).contains(&day));
+        let habits = &self.scenario.habits;
+        let is_away = habits.holidays.iter().any(|away| (away.day..away.day + away.days).contains(&day));
         let is_weekend = self.is_weekend(day);
         for (number, routine) in home.routines.iter().enumerate() {
             let is_due = match routine.days {
@@ -125,12 +121,12 @@ impl<'a> HomeLife<'a> {
                 seconds += LogNormal::new(routine.gap.max(0.1).ln(), 0.4).map_or(routine.gap, |gap| gap.sample(random));
             }
         }
-        if is_away || self.scenario.habits.free_commands <= 0.0 {
+        if is_away || habits.free_commands <= 0.0 {
             return;
         }
-        let count = Poisson::new(self.scenario.habits.free_commands).map_or(0.0, |count| count.sample(random));
+        let count = Poisson::new(habits.free_commands).map_or(0.0, |count| count.sample(random));
         for _ in 0..count as u32 {
-            let seconds = home.waking_time(is_weekend, self.scenario.habits.nightly, random);
+            let seconds = home.waking_time(is_weekend, habits.nightly, random);
             let actions = home.usual_command(random);
             commands.push(LivedCommand { time_ns: self.time(day, seconds), actions, origin: Origin::Free });
         }

@@ -27,8 +27,9 @@ pub(crate) fn csv<'a>(
 
 /// The times of attacks as CSV: `time` in seconds since the epoch with decimals, and what happened.
 pub(crate) fn attacks(attacks: &[AttackTime]) -> String {
-    let row =
-        |attack: &AttackTime| format!("{},{}\n", seconds(attack.start_ns, Resolution::Microsecond), attack.kind.name());
+    let row = |AttackTime { kind, start_ns }: &AttackTime| {
+        format!("{},{kind}\n", seconds(*start_ns, Resolution::Microsecond))
+    };
     std::iter::once("time,attack\n".to_owned()).chain(attacks.iter().map(row)).collect()
 }
 

@@ -64,8 +64,8 @@ fn more_days_and_attacks_leave_the_days_before_as_they_were() {
             lived.iter().filter(|(second, _)| *second < attack.start_ns / SECOND - 86_400).cloned().collect::<Vec<_>>()
         };
         let truths = lived(&simulation.test.truths);
-        assert_eq!(before(&truths), before(&long), "{}", kind.name());
-        assert_ne!(truths, long, "{}", kind.name());
+        assert_eq!(before(&truths), before(&long), "{kind}");
+        assert_ne!(truths, long, "{kind}");
     }
 }
 

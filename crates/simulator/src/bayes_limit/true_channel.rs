@@ -1,14 +1,83 @@
-//! What an observer sees of a scenario's commands: their sizes, and their replies.
+//! What an observer sees of a scenario's commands: what each action contributes to their sizes and replies, and what these
+//! are.
 
 use std::collections::BTreeMap;
 
 use sizeleak_inference::channel::{ReplyClasses, ReplyNoise, SizeNoise, VaryingSizes};
+use sizeleak_model::Pmf;
 
-use super::action_traits::ScenarioTraits;
-use crate::message_encoder::{self, BodyForm, MessageEncoder};
-use crate::scenario::{ReplyMode, ReplyPadding, Scenario};
+use crate::command_generator::DeviceAction;
+use crate::message_encoder::{self, App, BodyForm, MessageEncoder};
+use crate::scenario::{Parameter, ReplyMode, ReplyPadding, Scenario};
 use crate::tls::{Side, wire_lengths};
 use crate::{SimulateError, application};
+
+#[derive(Debug)]
+pub(super) struct ActionTraits {
+    /// The bytes that a further one adds to a message of the first app, without its parameter.
+    pub(super) bytes: usize,
+    pub(super) parameter: Option<Pmf>,
+    /// The padding of the replies to it, where there are some for each action.
+    replies: Vec<ReplyPadding>,
+}
+
+/// The form of the messages of an app.
+#[derive(Debug)]
+pub(super) struct AppTraits {
+    pub(super) share: f64,
+    /// The bytes of a command without actions and id, less the comma that the first action does not need.
+    pub(super) base: usize,
+    /// The bytes of each action beyond those in messages of the first app.
+    pub(super) more_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct ScenarioTraits {
+    pub(super) actions: Vec<ActionTraits>,
+    pub(super) apps: Vec<AppTraits>,
+}
+
+impl ScenarioTraits {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let encoder = MessageEncoder::new(scenario);
+        let action = |index: usize| {
+            let parameter = encoder.parameter(index);
+            ActionTraits {
+                bytes: added_bytes(&encoder, App::First, index) - parameter.map_or(0, |own| own.json(0).len()),
+                parameter: parameter.map(distribution),
+                replies: encoder.replies(index).to_vec(),
+            }
+        };
+        let actions = (0..scenario.action_names().len()).map(action).collect();
+        Self { actions, apps: apps(scenario, &encoder) }
+    }
+}
+
+/// The bytes that a further action adds to a message, with the first choice of its parameter.
+fn added_bytes(encoder: &MessageEncoder, app: App, action: usize) -> usize {
+    let form = BodyForm { app, added_bytes: 0 };
+    let length = |actions: &[DeviceAction]| encoder.command(form, 1, 0, actions).len();
+    let action = DeviceAction::new(0, action);
+    length(&[action, action]) - length(&[action])
+}
+
+fn distribution(parameter: &Parameter) -> Pmf {
+    let lengths = parameter.lengths().into_iter();
+    Pmf::from_values(lengths.map(|(length, count)| (length.cast_signed() as i64, count as f64))).normalised()
+}
+
+/// The apps that send commands. In messages of another app each action has the same number of bytes more.
+fn apps(scenario: &Scenario, encoder: &MessageEncoder) -> Vec<AppTraits> {
+    let time_ns = scenario.epoch.as_second().saturating_mul(1_000_000_000);
+    let second = scenario.command.second_app;
+    let app = |(app, share)| {
+        let form = BodyForm { app, added_bytes: 0 };
+        // Without the one digit of the id, and without one comma.
+        let base = encoder.command(form, 1, time_ns, &[]).len() - 2;
+        AppTraits { share, base, more_bytes: added_bytes(encoder, app, 0) - added_bytes(encoder, App::First, 0) }
+    };
+    [(App::First, 1.0 - second), (App::Second, second)].into_iter().filter(|(_, share)| *share > 0.0).map(app).collect()
+}
 
 /// What an observer sees of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +140,7 @@ impl<'a> TrueSizes<'a> {
     }
 
     fn with_replies(&mut self, bytes: i64, actions: u32, varying: &[u32]) -> Result<Vec<(u64, f64)>, SimulateError> {
-        let mut sizes = Vec::new();
+        let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
         let parameters = self.parameters.sum(varying).clone();
         for (width, width_share) in &self.period.id_widths {
             let whole = self.whole_reply(*width)?;
@@ -79,20 +148,15 @@ impl<'a> TrueSizes<'a> {
                 let fixed = app.base + app.more_bytes * actions as usize + bytes as usize + *width as usize;
                 for (length, length_share) in parameters.iter() {
                     let size = self.observed.command(fixed + length as usize)? as u64;
-                    let share = width_share * app.share * length_share;
-                    // Bodies are far shorter than 4 GB.
-                    sizes.extend(whole.iter().map(|(reply, chance)| (size << 32 | *reply as u64, share * chance)));
+                    for (reply, chance) in &whole {
+                        // Bodies are far shorter than 4 GB.
+                        let share = sizes.entry(size << 32 | *reply as u64).or_default();
+                        *share += width_share * app.share * length_share * chance;
+                    }
                 }
             }
         }
-        sizes.sort_unstable_by_key(|(size, _)| *size);
-        sizes.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            kept.1 += if is_same { next.1 } else { 0.0 };
-            is_same
-        });
-        sizes.retain(|(_, share)| *share > 0.0);
-        Ok(sizes)
+        Ok(sizes.into_iter().filter(|(_, share)| *share > 0.0).collect())
     }
 }
 
@@ -102,10 +166,8 @@ impl SizeNoise for TrueSizes<'_> {
     }
 
     fn sizes(&mut self, bytes: i64, actions: u32, varying: &[u32]) -> Vec<(u64, f64)> {
-        self.with_replies(bytes, actions, varying).unwrap_or_else(|fault| {
-            self.fault = Some(fault);
-            Vec::new()
-        })
+        let sizes = self.with_replies(bytes, actions, varying);
+        sizes.map_err(|fault| self.fault = Some(fault)).unwrap_or_default()
     }
 }
 
@@ -135,20 +197,14 @@ pub(super) fn reply_noise(
         }
         Ok(index_of(&mut classes, class))
     };
-    let of_actions: Vec<Vec<usize>> = traits
-        .actions
-        .iter()
-        .map(|action| action.replies.iter().copied().map(&mut class_of).collect())
-        .collect::<Result<_, SimulateError>>()?;
-    let per_action = |sent: &Vec<usize>| {
-        let mut row = vec![0; classes.len()];
-        for class in sent {
-            row[*class] += 1;
-        }
-        row
-    };
+    let of_action = |action: &ActionTraits| action.replies.iter().copied().map(&mut class_of).collect();
+    let of_actions = traits.actions.iter().map(of_action).collect::<Result<Vec<Vec<usize>>, SimulateError>>()?;
+    let mut per_action = vec![vec![0; classes.len()]; of_actions.len()];
+    for (row, sent) in per_action.iter_mut().zip(of_actions) {
+        sent.into_iter().for_each(|class| row[class] += 1);
+    }
     Ok(ReplyNoise::Classes(ReplyClasses {
-        per_action: of_actions.iter().map(per_action).collect(),
+        per_action,
         per_command: vec![0; classes.len()],
         looks: sizes.len(),
         is_exact: true,
@@ -215,12 +271,8 @@ impl<'a> ObservedSizes<'a> {
         let policy = if side == Side::Server { &padding.policy } else { &padding.replies };
         let padded = |size| policy.padded(size).unwrap_or(size);
         let message = application::padded_length(self.scenario, side, body, padded)?;
-        if !tls.suite.is_padded() {
-            self.wire_sizes.insert(key, message);
-            return Ok(message);
-        }
-        let length = wire_lengths(tls, message, &[]).into_iter().sum();
-        self.wire_sizes.insert(key, length);
-        Ok(length)
+        let size = if tls.suite.is_padded() { wire_lengths(tls, message, &[]).into_iter().sum() } else { message };
+        self.wire_sizes.insert(key, size);
+        Ok(size)
     }
 }

@@ -26,20 +26,12 @@ const MAX_ACTIONS_OF_COMMANDS: u64 = 4_000_000;
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_NAMES: usize = 1_000;
 const MAX_NAME_BYTES: usize = 256;
-const MAX_NUMBER: u64 = 10_u64.pow(18);
 const MAX_REPLIES: usize = 16;
 /// The most bytes that a reply is padded with, or that new firmware adds.
 const MAX_ADDED_BYTES: u32 = 1_024;
-const MAX_RESPONSE_BYTES: usize = 1 << 24;
 
-const MAX_DUMMIES: f64 = 0.9;
-
-/// The most days of a home's life, and people or automations in it, and commands that they send freely a day.
+/// The most days of a home's life.
 const MAX_DAYS: u32 = 3_660;
-const MAX_PEOPLE: u32 = 20;
-const MAX_FREE_COMMANDS: f64 = 1_000.0;
-
-const MAX_RECURRING: u32 = 10_000;
 
 const ZERO: SignedDuration = SignedDuration::ZERO;
 const MILLISECOND: SignedDuration = SignedDuration::from_millis(1);
@@ -62,6 +54,20 @@ impl Scenario {
         self.check_number_of_events()
     }
 
+    /// The time between two events of each recurring kind, and the least that it may be, in milliseconds.
+    fn periods(&self) -> [(&'static str, SignedDuration, i64); 7] {
+        let Self { session, noise, .. } = self;
+        [
+            ("session.keep-alive", session.keep_alive, 100),
+            ("session.poll-timeout", session.poll_timeout, 1_000),
+            ("telemetry.period", self.telemetry.period, 100),
+            ("noise.firmware-period", noise.firmware_period, 1_000),
+            ("noise.host-period", noise.host_period, 1_000),
+            ("noise.dns-period", noise.dns_period, 100),
+            ("noise.ntp-period", noise.ntp_period, 100),
+        ]
+    }
+
     /// Recurring events must not be too frequent for the duration of the commands.
     fn check_number_of_events(&self) -> Result<(), ScenarioError> {
         let experiments = 2 * u64::from(self.learn.repeats) * self.action_names().len() as u64;
@@ -75,16 +81,7 @@ impl Scenario {
         let commands = (commands as f64 / (1.0 - self.command.dummies)) as i64;
         let micros = commands.saturating_mul(self.command.interval.max.as_secs() + 1).saturating_mul(1_000_000);
         let least = SignedDuration::from_micros(micros / MAX_EVENTS);
-        let recurring = [
-            ("session.keep-alive", self.session.keep_alive),
-            ("session.poll-timeout", self.session.poll_timeout),
-            ("telemetry.period", self.telemetry.period),
-            ("noise.firmware-period", self.noise.firmware_period),
-            ("noise.host-period", self.noise.host_period),
-            ("noise.dns-period", self.noise.dns_period),
-            ("noise.ntp-period", self.noise.ntp_period),
-        ];
-        for (key, value) in recurring {
+        for (key, value, _) in self.periods() {
             let holds = value.is_zero() || value >= least;
             wanted(key, value, holds, format_args!("at least {least:#} for this number of commands"))?;
         }
@@ -109,11 +106,12 @@ impl Scenario {
         wanted("tls.chunk", self.tls.chunk, self.tls.chunk <= 16_384, "at most 16384, or 0 for the limit of TLS")?;
         let offered = self.tls.version == Version::Tls12 || !self.tls.suite.is_padded();
         wanted("tls.suite", "a CBC suite", offered, "another: TLS 1.3 has no CBC suites")?;
-        period("session.keep-alive", self.session.keep_alive, 100)?;
-        period("session.reconnect-after", self.session.reconnect_after, 10_000)?;
-        period("telemetry.period", self.telemetry.period, 100)?;
-        duration_range("telemetry.think", self.telemetry.think)?;
         within("session.poll-timeout", self.session.poll_timeout, SECOND..=HOUR)?;
+        for (key, value, least_millis) in self.periods() {
+            period(key, value, least_millis)?;
+        }
+        period("session.reconnect-after", self.session.reconnect_after, 10_000)?;
+        duration_range("telemetry.think", self.telemetry.think)?;
         duration_range("replies.delay", self.replies.delay)?;
         probability("replies.loss", self.replies.loss)?;
         probability("replies.coalesce", self.replies.coalesce)?;
@@ -137,7 +135,7 @@ impl Scenario {
 
     fn check_variation(&self) -> Result<(), ScenarioError> {
         probability("command.second-app", self.command.second_app)?;
-        within("command.dummies", self.command.dummies, 0.0..=MAX_DUMMIES)?;
+        within("command.dummies", self.command.dummies, 0.0..=0.9)?;
         let overlap = self.command.overlap;
         probability("command.overlap.share", overlap.share)?;
         let waits = self.session.framing == Framing::Http;
@@ -147,7 +145,7 @@ impl Scenario {
         within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)?;
         let recurring = self.command.recurring;
         probability("command.recurring.share", recurring.share)?;
-        within("command.recurring.commands", recurring.commands, u32::from(recurring.share > 0.0)..=MAX_RECURRING)
+        within("command.recurring.commands", recurring.commands, u32::from(recurring.share > 0.0)..=10_000)
     }
 
     fn check_commands(&self) -> Result<(), ScenarioError> {
@@ -202,9 +200,9 @@ impl Scenario {
         within("habits.days", habits.days, 0..=MAX_DAYS)?;
         let zone = TimeZone::get(&habits.time_zone);
         wanted("habits.time-zone", &habits.time_zone, zone.is_ok(), "a time zone such as \"Europe/Berlin\"")?;
-        within("habits.residents", habits.residents, 0..=MAX_PEOPLE)?;
-        within("habits.automations", habits.automations, 0..=MAX_PEOPLE)?;
-        within("habits.free-commands", habits.free_commands, 0.0..=MAX_FREE_COMMANDS)?;
+        within("habits.residents", habits.residents, 0..=20)?;
+        within("habits.automations", habits.automations, 0..=20)?;
+        within("habits.free-commands", habits.free_commands, 0.0..=1_000.0)?;
         probability("habits.nightly", habits.nightly)?;
         within("habits.drift", habits.drift, -HOUR..=HOUR)?;
         for routine in &habits.routines {
@@ -260,12 +258,8 @@ impl Scenario {
     }
 
     fn check_noise_and_capture(&self) -> Result<(), ScenarioError> {
-        period("noise.firmware-period", self.noise.firmware_period, 1_000)?;
-        period("noise.host-period", self.noise.host_period, 1_000)?;
-        period("noise.dns-period", self.noise.dns_period, 100)?;
-        period("noise.ntp-period", self.noise.ntp_period, 100)?;
-        within("noise.firmware-bytes", self.noise.firmware_bytes, 0..=MAX_RESPONSE_BYTES)?;
-        within("noise.host-bytes", self.noise.host_bytes, 0..=MAX_RESPONSE_BYTES)?;
+        within("noise.firmware-bytes", self.noise.firmware_bytes, 0..=1 << 24)?;
+        within("noise.host-bytes", self.noise.host_bytes, 0..=1 << 24)?;
         probability("capture.loss", self.capture.loss)?;
         probability("capture.duplication", self.capture.duplication)?;
         probability("capture.reordering", self.capture.reordering)
@@ -277,7 +271,7 @@ fn check_parameter(action: &ActionValue) -> Result<(), ScenarioError> {
     match &action.parameter {
         None => Ok(()),
         Some(Parameter::Number { min, max }) => {
-            within(&format!("{key}, number.max"), *max, 0..=MAX_NUMBER)?;
+            within(&format!("{key}, number.max"), *max, 0..=10_u64.pow(18))?;
             within(&format!("{key}, number.min"), *min, 0..=*max)
         }
         Some(Parameter::Name(names)) => {

@@ -1,6 +1,7 @@
 //! The tables of a scenario about the life of a home: whose commands come when, and what attacks them.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 use jiff::SignedDuration;
 use jiff::civil::Time;
@@ -162,19 +163,11 @@ impl AttackKind {
         Self::NightCommand,
         Self::Replay,
     ];
+}
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Burst => "burst",
-            Self::SlowBurst => "slow-burst",
-            Self::DeadGateway => "dead-gateway",
-            Self::ShiftedRoutine => "shifted-routine",
-            Self::StolenAccount => "stolen-account",
-            Self::NewAction => "new-action",
-            Self::StoppedAutomation => "stopped-automation",
-            Self::NightCommand => "night-command",
-            Self::Replay => "replay",
-        }
+impl Display for AttackKind {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
     }
 }
 
