@@ -17,7 +17,7 @@ pub use bucket_table::{BucketTable, Goal, TableRules, TableSearch};
 pub use countermeasures::{CountermeasureCost, CountermeasureError, Countermeasures, ReplyForm, ReplyTraffic, Sending};
 pub use exact_table::{NoTable, exact_table};
 pub use frontier::Frontier;
-pub use home_traffic::{CountermeasureEffect, HomeTraffic, MessageLeak};
+pub use home_traffic::{CountermeasureEffect, HomeTraffic};
 pub use padded_home::{JudgedPolicy, PaddedHome, PaddingCost};
 pub use padded_observation::{PaddedOutputs, seen_groups, seen_rows};
 pub use repeated_padding::{named_after, named_with_known_key};

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use sizeleak_audit::padding::{
-    CountermeasureEffect, Countermeasures, HomeTraffic, MessageLeak, PaddingPolicy, ReplyForm, Sending,
-};
+use sizeleak_audit::leakage::Learned;
+use sizeleak_audit::padding::{CountermeasureEffect, Countermeasures, HomeTraffic, PaddingPolicy, ReplyForm, Sending};
+use sizeleak_inference::channel::KeyFigures;
 use sizeleak_report::document::Value::{self, AtMost, Change, Count, Number, Share};
 use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
@@ -49,7 +49,8 @@ const COSTS: [Row; 7] = [
 ];
 
 fn with_replies(effect: &CountermeasureEffect) -> Value {
-    let named = |leak: &MessageLeak| if leak.is_exact { Share(leak.command.named) } else { AtMost(leak.command.named) };
+    let named =
+        |leak: &Learned<KeyFigures>| if leak.is_exact { Share(leak.command.named) } else { AtMost(leak.command.named) };
     effect.with_replies.as_ref().map(named).into()
 }
 

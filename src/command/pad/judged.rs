@@ -185,7 +185,7 @@ impl<'a> PolicyReport<'a> {
                 .iter()
                 .map(|observations| Repeated {
                     observations: *observations,
-                    named: named_after(home.rows(), *most, *observations),
+                    named: named_after(&home.rows, *most, *observations),
                 })
                 .collect(),
             policy if policy.draw() == Some(Draw::Independent) => {
@@ -360,7 +360,7 @@ impl Point {
 }
 
 fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
-    let greatest = home.rows().last().map_or(1, |row| row.bytes.max(1));
+    let greatest = home.rows.last().map_or(1, |row| row.bytes.max(1));
     let mut policies = vec![PaddingPolicy::None, PaddingPolicy::PowersOfTwo, PaddingPolicy::Padme];
     policies.extend(MULTIPLES.map(|bytes| PaddingPolicy::Multiple { bytes }));
     policies.extend(TLS13.map(|bytes| PaddingPolicy::Tls13Multiple { bytes }));

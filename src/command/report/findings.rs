@@ -211,7 +211,7 @@ impl ModelFindings {
 
 fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, audited: &AuditedModel) -> Result<String> {
     let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
-    let search = TableSearch { rows: home.rows(), rules };
+    let search = TableSearch { rows: &home.rows, rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
     Ok(match exact_table(home, &search, goal) {
         Ok((policy, judged)) => {

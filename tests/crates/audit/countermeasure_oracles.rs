@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_audit::leakage::{Joint, Secret};
+use sizeleak_audit::leakage::{Joint, Learned, Secret};
 use sizeleak_audit::padding::{
-    CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, MessageLeak, PaddingPolicy, ReplyForm,
-    Sending,
+    CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, PaddingPolicy, ReplyForm, Sending,
 };
 use sizeleak_inference::channel::{EpsilonKnowledge, KeyFigures, Observer, Output};
 use sizeleak_inference::space::{CommandSpace, Premises, PriorName};
@@ -153,7 +152,7 @@ fn assert_near(one: [f64; 5], other: [f64; 5]) {
 }
 
 /// Each secret of a leak with its figures.
-fn of_secrets(leak: &MessageLeak) -> [(Secret, &KeyFigures); 3] {
+fn of_secrets(leak: &Learned<KeyFigures>) -> [(Secret, &KeyFigures); 3] {
     [(Secret::Command, &leak.command), (Secret::Number, &leak.number), (Secret::Kinds, leak.kinds.as_ref().unwrap())]
 }
 

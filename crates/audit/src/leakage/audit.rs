@@ -1,5 +1,7 @@
 //! All figures of an audit.
 
+use std::convert::Infallible;
+
 use serde::Serialize;
 use sizeleak_model::Model;
 
@@ -43,14 +45,14 @@ pub struct Audit {
 
 /// What an observer learns about each secret.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Learned {
+pub struct Learned<F = Measures> {
     /// Whether the figures are exact; else they are those of an observer who sees more, and measures of leakage are upper bounds.
     pub is_exact: bool,
-    pub command: Measures,
+    pub command: F,
     /// About the number of actions, which is the number of devices.
-    pub number: Measures,
+    pub number: F,
     /// About which kinds of device are addressed; `None` without an inventory.
-    pub kinds: Option<Measures>,
+    pub kinds: Option<F>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -113,15 +115,20 @@ impl From<&Observation> for Learned {
     }
 }
 
-impl Learned {
-    /// What is learned about each secret of an observation, whose channel has these `measures`.
-    pub(crate) fn of(observation: &Observation, measures: impl Fn(&Channel) -> Measures) -> Self {
-        Self {
+impl<F> Learned<F> {
+    /// What is learned about each secret of an observation, whose channel has these `figures`.
+    pub(crate) fn of(observation: &Observation, figures: impl Fn(&Channel) -> F) -> Self {
+        let Ok(learned) = Self::try_of(observation, |channel| Ok::<_, Infallible>(figures(channel)));
+        learned
+    }
+
+    pub(crate) fn try_of<E>(observation: &Observation, figures: impl Fn(&Channel) -> Result<F, E>) -> Result<Self, E> {
+        Ok(Self {
             is_exact: observation.is_exact,
-            command: measures(&observation.command),
-            number: measures(&observation.number),
-            kinds: observation.kinds.as_ref().map(measures),
-        }
+            command: figures(&observation.command)?,
+            number: figures(&observation.number)?,
+            kinds: observation.kinds.as_ref().map(figures).transpose()?,
+        })
     }
 }
 

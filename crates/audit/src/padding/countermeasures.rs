@@ -105,19 +105,15 @@ impl ReplyTraffic {
     /// What a model says of the replies that its observer sees.
     pub(crate) fn new(model: &Model, observer: Observer, observation: &Observation) -> Self {
         let classes = expected_replies(observation);
-        let replies = Some(classes.iter().sum());
-        match &model.single_replies {
-            Some(single) if observer == Observer::Replies => {
-                let sizes = single.classes.iter().flat_map(|class| class.sizes.iter().map(|(size, _)| *size));
-                Self {
-                    replies,
-                    bytes: Some(
-                        single.classes.iter().zip(&classes).map(|(class, times)| mean_bytes(class) * times).sum(),
-                    ),
-                    greatest: sizes.max().map(|size| size as f64),
-                }
-            }
-            _ => Self { replies, bytes: None, greatest: None },
+        let known = model.single_replies.as_ref().filter(|_| observer == Observer::Replies);
+        let known = known.map(|single| single.classes.as_slice());
+        let sizes = known.into_iter().flatten().flat_map(|class| class.sizes.iter().map(|(size, _)| *size));
+        let bytes =
+            |known: &[ReplyClass]| known.iter().zip(&classes).map(|(class, times)| mean_bytes(class) * times).sum();
+        Self {
+            replies: Some(classes.iter().sum()),
+            bytes: known.map(bytes),
+            greatest: sizes.max().map(|size| size as f64),
         }
     }
 }
@@ -175,21 +171,18 @@ pub(crate) struct CommandTraffic {
     pub(crate) replies: ReplyTraffic,
 }
 
-/// Records that commands, dummies among them, are sent in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RecordTraffic {
-    /// How many for each command.
-    pub(crate) per_command: f64,
-    /// The expected bytes of padding for each command.
-    pub(crate) padding: f64,
-}
-
 impl CountermeasureCost {
-    pub(crate) fn new(countermeasures: &Countermeasures, commands: &CommandTraffic, records: &RecordTraffic) -> Self {
+    /// Commands, dummies among them, are sent in so many `records` each, with so many expected bytes of `padding`.
+    pub(crate) fn new(
+        countermeasures: &Countermeasures,
+        commands: &CommandTraffic,
+        records: f64,
+        padding: f64,
+    ) -> Self {
         // With dummies, there are so many commands for each real one.
         let sent = 1.0 / (1.0 - countermeasures.dummies);
-        let messages = sent * records.per_command;
-        let added_bytes = sent * (commands.bytes + records.padding) - commands.bytes;
+        let messages = sent * records;
+        let added_bytes = sent * (commands.bytes + padding) - commands.bytes;
         let ReplyTraffic { replies, bytes, greatest } = commands.replies;
         let (replies_then, bytes_then) = match countermeasures.replies {
             ReplyForm::AsTheyAre => (replies.map(|replies| sent * replies), bytes.map(|bytes| sent * bytes)),
@@ -247,15 +240,15 @@ mod tests {
         CommandTraffic { bytes: 100.0, a_day: 864.0, replies }
     }
 
-    fn cost(change: impl Fn(&mut Countermeasures), records: RecordTraffic) -> CountermeasureCost {
+    fn cost(change: impl Fn(&mut Countermeasures), [records, padding]: [f64; 2]) -> CountermeasureCost {
         let mut countermeasures = Countermeasures::NONE;
         change(&mut countermeasures);
-        CountermeasureCost::new(&countermeasures, &commands(), &records)
+        CountermeasureCost::new(&countermeasures, &commands(), records, padding)
     }
 
     #[test]
     fn dummies_cost_commands_and_their_replies() {
-        let alone = RecordTraffic { per_command: 1.0, padding: 20.0 };
+        let alone = [1.0, 20.0];
         let dummies = cost(|countermeasures| countermeasures.dummies = 0.5, alone);
         assert_eq!((dummies.added_bytes, dummies.added_reply_bytes), (140.0, Some(30.0)));
         assert_eq!((dummies.added_messages_a_day, dummies.added_replies_a_day), (864.0, Some(1728.0)));
@@ -264,7 +257,7 @@ mod tests {
 
     #[test]
     fn batches_wait_for_commands_and_save_messages() {
-        let records = RecordTraffic { per_command: 0.5, padding: 0.0 };
+        let records = [0.5, 0.0];
         let pairs = cost(|countermeasures| countermeasures.sending = Sending::Batches(2), records);
         assert_eq!((pairs.mean_delay_seconds, pairs.most_delay_seconds), (50.0, None));
         assert_eq!((pairs.added_bytes, pairs.added_messages_a_day), (0.0, -432.0));
@@ -277,7 +270,7 @@ mod tests {
 
     #[test]
     fn one_reply_saves_bytes_and_one_size_costs_them() {
-        let alone = RecordTraffic { per_command: 1.0, padding: 0.0 };
+        let alone = [1.0, 0.0];
         let of = |form| cost(move |countermeasures| countermeasures.replies = form, alone);
         let bytes =
             [ReplyForm::OneSize, ReplyForm::OneReply, ReplyForm::NoReply].map(|form| of(form).added_reply_bytes);
@@ -288,8 +281,7 @@ mod tests {
     #[test]
     fn what_a_model_does_not_know_of_replies_has_no_cost() {
         let commands = CommandTraffic { replies: ReplyTraffic::default(), ..commands() };
-        let alone = RecordTraffic { per_command: 1.0, padding: 3.0 };
-        let of = |countermeasures: &Countermeasures| CountermeasureCost::new(countermeasures, &commands, &alone);
+        let of = |countermeasures: &Countermeasures| CountermeasureCost::new(countermeasures, &commands, 1.0, 3.0);
         let padding = of(&Countermeasures::NONE);
         assert_eq!((padding.added_reply_bytes, padding.megabytes_a_day), (Some(0.0), Some(3.0 * 864.0 / 1e6)));
         let dummies = of(&Countermeasures { dummies: 0.1, ..Countermeasures::NONE });

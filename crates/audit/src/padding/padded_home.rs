@@ -35,7 +35,6 @@ impl PaddingCost {
             added_bytes: expected(&|size| expected_added(policy, size, &sent)),
         }
     }
-
     /// The bytes added, as a share of the bytes without padding; 0 if there are none.
     pub fn share(&self) -> f64 {
         if self.command_bytes > 0.0 { self.added_bytes / self.command_bytes } else { 0.0 }
@@ -57,38 +56,16 @@ fn expected_added(policy: &PaddingPolicy, bytes: u64, sent: impl Fn(u64) -> u64)
     policy.padded_sizes(bytes).iter().map(|padded| padded.probability * added(padded.bytes)).sum()
 }
 
-/// What an observer of sizes sees of all commands.
-#[derive(Debug)]
-pub(crate) struct SeenSizes {
-    /// Command by command.
-    pub(crate) observation: Observation,
-    pub(crate) rows: Vec<SizeRow>,
-}
-
-impl SeenSizes {
-    /// The commands of `space`, which is of this model; `knowledge` is what the observer knows of ε.
-    pub(crate) fn new(space: &CommandSpace, model: &Model, knowledge: EpsilonKnowledge) -> Result<Self, SpaceError> {
-        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
-        let rows = seen_rows(&observation);
-        Ok(Self { observation, rows })
-    }
-
-    pub(crate) fn cost(&self, policy: &PaddingPolicy) -> PaddingCost {
-        PaddingCost::of(&self.rows, policy)
-    }
-
-    pub(crate) fn padded(&self, policy: &PaddingPolicy) -> PaddedOutputs {
-        PaddedOutputs::new(&self.observation, policy)
-    }
-}
-
 /// Probabilities are rounded to so many parts before they are compared.
 const ROUNDED_TO: f64 = 1e12;
 
 /// The commands of a home, for which padding is judged.
 #[derive(Debug)]
 pub struct PaddedHome {
-    sizes: SeenSizes,
+    /// Who sees sizes.
+    observation: Observation,
+    /// The commands by the size that is seen, without the tunnel.
+    pub rows: Vec<SizeRow>,
     /// By the size that is seen and probability.
     pub groups: Vec<CommandGroup>,
     pub unpadded: Learned,
@@ -111,14 +88,15 @@ impl PaddedHome {
         knowledge: EpsilonKnowledge,
         commands_per_day: f64,
     ) -> Result<Self, SpaceError> {
-        let sizes = SeenSizes::new(space, model, knowledge)?;
+        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
+        let rows = seen_rows(&observation);
         let groups = if knowledge == EpsilonKnowledge::Value { space.groups() } else { None };
-        let unpadded = sizes.padded(&PaddingPolicy::None).learned(&sizes.observation);
         Ok(Self {
-            command_bytes: sizes.cost(&PaddingPolicy::None).command_bytes,
-            groups: groups.unwrap_or_else(|| seen_groups(&sizes.observation)),
-            unpadded,
-            sizes,
+            command_bytes: PaddingCost::of(&rows, &PaddingPolicy::None).command_bytes,
+            groups: groups.unwrap_or_else(|| seen_groups(&observation)),
+            unpadded: PaddedOutputs::new(&observation, &PaddingPolicy::None).learned(&observation),
+            observation,
+            rows,
             commands_per_day,
             tunnel: None,
             outside: Vec::new(),
@@ -130,7 +108,7 @@ impl PaddedHome {
     #[must_use]
     pub fn behind(mut self, tunnel: Tunnel) -> Self {
         let mut outside: BTreeMap<u64, SizeRow> = BTreeMap::new();
-        for row in self.rows() {
+        for row in &self.rows {
             let bytes = tunnel.message(row.bytes).bytes;
             let row = SizeRow { bytes, ..*row };
             outside.entry(bytes).and_modify(|all| all.add(&row)).or_insert(row);
@@ -144,15 +122,15 @@ impl PaddedHome {
 
     fn cost(&self, policy: &PaddingPolicy) -> PaddingCost {
         match &self.tunnel {
-            Some(tunnel) => PaddingCost::of_sent(self.rows(), policy, |bytes| tunnel.message(bytes).bytes),
-            None => self.sizes.cost(policy),
+            Some(tunnel) => PaddingCost::of_sent(&self.rows, policy, |bytes| tunnel.message(bytes).bytes),
+            None => PaddingCost::of(&self.rows, policy),
         }
     }
 
     fn outputs(&self, policy: &PaddingPolicy) -> PaddedOutputs {
         match &self.tunnel {
-            Some(tunnel) => PaddedOutputs::through_tunnel(&self.sizes.observation, policy, tunnel).0,
-            None => self.sizes.padded(policy),
+            Some(tunnel) => PaddedOutputs::through_tunnel(&self.observation, policy, tunnel).0,
+            None => PaddedOutputs::new(&self.observation, policy),
         }
     }
 
@@ -160,14 +138,9 @@ impl PaddedHome {
         self.tunnel.as_ref()
     }
 
-    /// The commands by the size that is seen, without the tunnel.
-    pub fn rows(&self) -> &[SizeRow] {
-        &self.sizes.rows
-    }
-
     /// The commands for which a table is looked for: through a tunnel by the bytes of its packets.
     pub fn table_rows(&self) -> &[SizeRow] {
-        if self.tunnel.is_some() { &self.outside } else { self.rows() }
+        if self.tunnel.is_some() { &self.outside } else { &self.rows }
     }
 
     /// The padding of messages that is a table of [`Self::table_rows`] with these buckets: through a tunnel, a message may
@@ -180,14 +153,14 @@ impl PaddedHome {
     /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by
     /// rounding alone are the same.
     pub fn padded_channel(&self, policy: &PaddingPolicy) -> Channel {
-        let mut channel = self.outputs(policy).channel(&self.sizes.observation.command);
+        let mut channel = self.outputs(policy).channel(&self.observation.command);
         let outputs = channel.rows.iter_mut().flat_map(|row| &mut row.outputs);
         outputs.for_each(|(_, probability)| *probability = (*probability * ROUNDED_TO).round() / ROUNDED_TO);
         channel
     }
 
     pub fn padded(&self, policy: &PaddingPolicy) -> Learned {
-        self.outputs(policy).learned(&self.sizes.observation)
+        self.outputs(policy).learned(&self.observation)
     }
 }
 

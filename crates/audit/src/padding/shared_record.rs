@@ -1,5 +1,6 @@
 //! Records that several commands share: how many they are, and what an observer of the record's size sees of one of them.
 
+use sizeleak_model::Pmf;
 use sizeleak_model::policies::PaddingPolicy;
 
 use crate::padding::countermeasures::{CountermeasureError, Sending};
@@ -37,17 +38,10 @@ const MAX_SPREAD: usize = 1 << 23;
 #[derive(Debug)]
 pub(crate) struct SharedRecord {
     /// The bytes of all commands but one.
-    others: SumDistribution,
+    others: Pmf,
     /// By the number of commands from one on: the probability that a command is among so many, and their bytes.
-    of_number: Vec<(f64, SumDistribution)>,
+    of_number: Vec<(f64, Pmf)>,
     sending: Sending,
-}
-
-/// The bytes of several commands together: probabilities from the smallest sum on.
-#[derive(Debug, Clone)]
-struct SumDistribution {
-    first: u64,
-    probabilities: Vec<f64>,
 }
 
 impl SharedRecord {
@@ -65,24 +59,24 @@ impl SharedRecord {
             }
             Sending::Every(seconds) => poisson(commands_per_second * seconds)?,
         };
-        let one = SumDistribution::of(rows)?;
-        if numbers.len().saturating_mul(one.probabilities.len()) > MAX_WIDTH {
+        let sizes = rows.first().zip(rows.last()).map_or(0, |(first, last)| last.bytes - first.bytes);
+        let width = usize::try_from(sizes).unwrap_or(usize::MAX).saturating_add(1);
+        let most = numbers.len().max(1);
+        if most.saturating_mul(width) > MAX_WIDTH || most * (most + 1) / 2 * width > MAX_ADDITIONS / rows.len().max(1) {
             return Err(CountermeasureError::TooManySizes);
         }
-        let widths: usize = (1..=numbers.len()).map(|number| number * one.probabilities.len()).sum();
-        if widths.saturating_mul(rows.len()) > MAX_ADDITIONS {
-            return Err(CountermeasureError::TooManySizes);
-        }
-        let mut others = SumDistribution { first: 0, probabilities: Vec::new() };
-        let mut sum = SumDistribution { first: 0, probabilities: vec![1.0] };
-        let mut of_number = Vec::new();
+        let one = Pmf::from_values(rows.iter().map(|row| (row.bytes.cast_signed(), row.probability)));
+        let (mut others, mut sum, mut of_number) = (Pmf::default(), Pmf::certain(0), Vec::new());
         for probability in numbers {
-            others.add(&sum, probability);
-            sum = sum.with_another(rows, &one);
+            if probability > 0.0 {
+                others.add_moved(&sum, 0, probability);
+            }
+            sum = sum.convolve(&one);
             of_number.push((probability, sum.clone()));
         }
         if let Sending::Every(_) = sending {
-            others = others.without_rare_sums();
+            let likely = others.iter().filter(|(_, share)| **share >= MIN_PROBABILITY);
+            others = Pmf::from_values(likely.map(|(bytes, share)| (bytes, *share))).normalised();
         }
         Ok(Some(Self { others, of_number, sending }))
     }
@@ -96,7 +90,8 @@ impl SharedRecord {
         let mut added_bytes = 0.0;
         for (number, (probability, sums)) in (1..).map(f64::from).zip(&self.of_number) {
             if *probability > 0.0 {
-                let of_record: f64 = sums.entries().map(|(bytes, share)| share * expected_padding(policy, bytes)).sum();
+                let padding = |bytes: i64| expected_padding(policy, bytes.unsigned_abs());
+                let of_record: f64 = sums.iter().map(|(bytes, share)| share * padding(bytes)).sum();
                 added_bytes += probability / number * of_record;
             }
         }
@@ -113,10 +108,11 @@ impl SharedRecord {
     ) -> Result<KeyFigures, CountermeasureError> {
         let sizes: Vec<u64> = (0..channel.outputs as u32).map(|output| observation.output(output).size).collect();
         let (least, most) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
-        let width = (most - least) as usize + self.others.probabilities.len();
-        let records = padded_records(least + self.others.first, width, policy)?;
+        let others = self.others.between(self.others.least(), self.others.end());
+        let width = (most - least) as usize + others.len();
+        let records = padded_records(least + self.others.least().unsigned_abs(), width, policy)?;
         let entries: usize = channel.rows.iter().map(|row| row.outputs.len()).sum();
-        let is_too_much = entries.saturating_mul(self.others.probabilities.len()) > MAX_ADDITIONS
+        let is_too_much = entries.saturating_mul(others.len()) > MAX_ADDITIONS
             || channel.rows.len().saturating_mul(records.of_outputs.iter().map(Vec::len).sum()) > MAX_ENTRIES;
         if is_too_much {
             return Err(CountermeasureError::TooManySizes);
@@ -126,7 +122,7 @@ impl SharedRecord {
             sums.fill(0.0);
             for (output, probability) in &row.outputs {
                 let first = sizes.get(*output as usize).map_or(0, |size| (size - least) as usize);
-                for (sum, other) in sums.iter_mut().skip(first).zip(&self.others.probabilities) {
+                for (sum, other) in sums.iter_mut().skip(first).zip(others) {
                     *sum += probability * other;
                 }
             }
@@ -171,66 +167,4 @@ fn poisson(expected: f64) -> Result<Vec<f64>, CountermeasureError> {
     }
     let all: f64 = probabilities.iter().sum();
     Ok(probabilities.into_iter().map(|probability| probability / all).collect())
-}
-
-impl SumDistribution {
-    /// The bytes of one command.
-    fn of(rows: &[SizeRow]) -> Result<Self, CountermeasureError> {
-        let first = rows.first().map_or(0, |row| row.bytes);
-        let last = rows.last().map_or(0, |row| row.bytes);
-        let width = usize::try_from(last.saturating_sub(first)).unwrap_or(usize::MAX);
-        if width >= MAX_WIDTH {
-            return Err(CountermeasureError::TooManySizes);
-        }
-        let mut probabilities = vec![0.0; width + 1];
-        for row in rows {
-            if let Some(probability) = probabilities.get_mut((row.bytes - first) as usize) {
-                *probability += row.probability;
-            }
-        }
-        Ok(Self { first, probabilities })
-    }
-
-    /// The same with one command more: `one` says between which sizes it is.
-    fn with_another(&self, rows: &[SizeRow], one: &Self) -> Self {
-        let mut probabilities = vec![0.0; self.probabilities.len() + one.probabilities.len() - 1];
-        for row in rows {
-            let further = probabilities.iter_mut().skip((row.bytes - one.first) as usize);
-            for (sum, probability) in further.zip(&self.probabilities) {
-                *sum += row.probability * probability;
-            }
-        }
-        Self { first: self.first + one.first, probabilities }
-    }
-
-    /// Adds another distribution with a weight. Sums grow: none of the other's is smaller than the first one here.
-    fn add(&mut self, other: &Self, weight: f64) {
-        if weight <= 0.0 {
-            return;
-        }
-        if self.probabilities.is_empty() {
-            self.first = other.first;
-        }
-        let offset = (other.first - self.first) as usize;
-        let width = self.probabilities.len().max(offset + other.probabilities.len());
-        self.probabilities.resize(width, 0.0);
-        for (sum, probability) in self.probabilities.iter_mut().skip(offset).zip(&other.probabilities) {
-            *sum += weight * probability;
-        }
-    }
-
-    /// The same without sums that are very improbable.
-    fn without_rare_sums(mut self) -> Self {
-        self.probabilities.iter_mut().filter(|share| **share < MIN_PROBABILITY).for_each(|share| *share = 0.0);
-        let last = self.probabilities.iter().rposition(|share| *share > 0.0).map_or(0, |last| last + 1);
-        self.probabilities.truncate(last);
-        let all: f64 = self.probabilities.iter().sum();
-        self.probabilities.iter_mut().for_each(|share| *share /= all);
-        self
-    }
-
-    /// Sums with their probabilities, which are above 0.
-    fn entries(&self) -> impl Iterator<Item = (u64, f64)> {
-        (self.first..).zip(&self.probabilities).map(|(bytes, share)| (bytes, *share)).filter(|(_, share)| *share > 0.0)
-    }
 }

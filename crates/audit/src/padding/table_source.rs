@@ -1,7 +1,5 @@
 //! A padding table as source code to paste into the sender of commands: sorted sizes and a function that looks them up.
 
-use std::fmt::Write as _;
-
 use sizeleak_model::policies::PaddingPolicy;
 
 const COLUMNS: usize = 100;
@@ -28,62 +26,39 @@ pub fn table_source(policy: &PaddingPolicy, language: SourceLanguage, note: &str
     // On one line, and no end of a comment.
     let note: String =
         note.chars().map(|letter| if letter.is_control() || letter == '*' { ' ' } else { letter }).collect();
-    let is_map = from != to;
-    Some(match language {
-        SourceLanguage::C => c_source(&from, is_map.then_some(&to), greatest, &note),
-        SourceLanguage::Rust => rust_source(&from, is_map.then_some(&to), greatest, &note),
-    })
-}
-
-fn c_source(from: &[u64], to: Option<&Vec<u64>>, greatest: u64, note: &str) -> String {
     let count = from.len();
-    let mut text = format!(
-        "/* {note}\n   padded_size() gives the bytes to pad a message of so many bytes to. Messages that are larger than all sizes\n   \
-         of the table are padded to the next multiple of {greatest}. */\n#include <stddef.h>\n#include <stdint.h>\n\n"
-    );
-    text += &c_array("PADDING_SIZES", from);
-    if let Some(to) = to {
-        text += &c_array("PADDED_SIZES", to);
+    let mut arrays = vec![("PADDING_SIZES", &from)];
+    if from != to {
+        arrays.push(("PADDED_SIZES", &to));
     }
-    let found = if to.is_some() { "PADDED_SIZES" } else { "PADDING_SIZES" };
-    let _ = write!(
-        text,
-        "\nuint64_t padded_size(uint64_t size)\n{{\n    \
-         const uint64_t greatest = UINT64_C({greatest});\n    size_t from = 0, to = {count};\n    \
-         while (from < to) {{\n        size_t middle = from + (to - from) / 2;\n        \
-         if (PADDING_SIZES[middle] < size) {{\n            from = middle + 1;\n        }} else {{\n            \
-         to = middle;\n        }}\n    }}\n    \
-         if (from < {count}) {{\n        return {found}[from];\n    }}\n    \
-         uint64_t units = size / greatest + (size % greatest != 0);\n    \
-         return units > UINT64_MAX / greatest ? UINT64_MAX : units * greatest;\n}}\n"
-    );
-    text
-}
-
-fn c_array(name: &str, sizes: &[u64]) -> String {
-    format!("static const uint64_t {name}[{}] = {{\n{}}};\n", sizes.len(), lines(sizes))
-}
-
-fn rust_source(from: &[u64], to: Option<&Vec<u64>>, greatest: u64, note: &str) -> String {
-    let mut text = format!("// {note}\n\n");
-    text += &rust_array("PADDING_SIZES", from);
-    if let Some(to) = to {
-        text += &rust_array("PADDED_SIZES", to);
-    }
-    let found = if to.is_some() { "PADDED_SIZES" } else { "PADDING_SIZES" };
-    let _ = write!(
-        text,
-        "\n/// The bytes to pad a message of so many bytes to. Messages that are larger than all sizes of the table are\n\
-         /// padded to the next multiple of {greatest}.\npub fn padded_size(size: u64) -> u64 {{\n    \
-         match {found}.get(PADDING_SIZES.partition_point(|known| *known < size)) {{\n        \
-         Some(padded) => *padded,\n        \
-         None => size.checked_next_multiple_of({greatest}).unwrap_or(u64::MAX),\n    }}\n}}\n"
-    );
-    text
-}
-
-fn rust_array(name: &str, sizes: &[u64]) -> String {
-    format!("const {name}: [u64; {}] = [\n{}];\n", sizes.len(), lines(sizes))
+    let (found, _) = *arrays.last()?;
+    let array = |(name, sizes): (&str, &Vec<u64>)| match language {
+        SourceLanguage::C => format!("static const uint64_t {name}[{count}] = {{\n{}}};\n", lines(sizes)),
+        SourceLanguage::Rust => format!("const {name}: [u64; {count}] = [\n{}];\n", lines(sizes)),
+    };
+    let arrays: String = arrays.into_iter().map(array).collect();
+    Some(match language {
+        SourceLanguage::C => format!(
+            "/* {note}\n   padded_size() gives the bytes to pad a message of so many bytes to. Messages that are larger than \
+             all sizes\n   of the table are padded to the next multiple of {greatest}. */\n#include <stddef.h>\n\
+             #include <stdint.h>\n\n{arrays}\nuint64_t padded_size(uint64_t size)\n{{\n    \
+             const uint64_t greatest = UINT64_C({greatest});\n    size_t from = 0, to = {count};\n    \
+             while (from < to) {{\n        size_t middle = from + (to - from) / 2;\n        \
+             if (PADDING_SIZES[middle] < size) {{\n            from = middle + 1;\n        }} else {{\n            \
+             to = middle;\n        }}\n    }}\n    \
+             if (from < {count}) {{\n        return {found}[from];\n    }}\n    \
+             uint64_t units = size / greatest + (size % greatest != 0);\n    \
+             return units > UINT64_MAX / greatest ? UINT64_MAX : units * greatest;\n}}\n"
+        ),
+        SourceLanguage::Rust => format!(
+            "// {note}\n\n{arrays}\n/// The bytes to pad a message of so many bytes to. Messages that are larger than all \
+             sizes of the table are\n/// padded to the next multiple of {greatest}.\n\
+             pub fn padded_size(size: u64) -> u64 {{\n    \
+             match {found}.get(PADDING_SIZES.partition_point(|known| *known < size)) {{\n        \
+             Some(padded) => *padded,\n        \
+             None => size.checked_next_multiple_of({greatest}).unwrap_or(u64::MAX),\n    }}\n}}\n"
+        ),
+    })
 }
 
 /// Sizes with commas, on lines that are not too long.

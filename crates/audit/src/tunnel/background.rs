@@ -46,18 +46,12 @@ pub struct Conversation {
 /// The conversations of captures, cut into windows of [`WINDOW_NS`].
 #[derive(Debug, Clone, Default)]
 pub struct ObservedFlows {
-    conversations: BTreeMap<Conversation, OpenWindow>,
+    /// With the window to which more packets may come, and those that came.
+    conversations: BTreeMap<Conversation, (i64, Burst)>,
     /// How many windows have which packets, but for those that are still open.
     bursts: BTreeMap<Burst, u64>,
     /// The first window and the last one.
     span: Option<[i64; 2]>,
-}
-
-/// The window of a conversation to which more packets may come, and those that came.
-#[derive(Debug, Clone, Copy)]
-struct OpenWindow {
-    window: i64,
-    burst: Burst,
 }
 
 /// What flows send at the time of a command: each of them is some conversation of a capture at some time of it, as likely
@@ -92,13 +86,12 @@ impl ObservedFlows {
     pub fn add(&mut self, conversation: Conversation, time_ns: i64, packets: Burst) -> Result<(), BackgroundError> {
         self.add_time(time_ns);
         let window = time_ns.div_euclid(WINDOW_NS);
-        let new = OpenWindow { window, burst: Burst::default() };
-        let open = self.conversations.entry(conversation).or_insert(new);
-        if window != open.window {
-            *self.bursts.entry(open.burst).or_default() += 1;
-            *open = new;
+        let (open, burst) = self.conversations.entry(conversation).or_insert((window, Burst::default()));
+        if window != *open {
+            *self.bursts.entry(std::mem::take(burst)).or_default() += 1;
+            *open = window;
         }
-        open.burst = open.burst.with(packets);
+        *burst = burst.with(packets);
         match (self.conversations.len(), self.bursts.len()) {
             (MAX_FLOWS.., _) => Err(BackgroundError::TooManyFlows),
             (_, MAX_OBSERVED..) => Err(BackgroundError::TooManyBursts),
@@ -114,8 +107,8 @@ impl Background {
             return Err(BackgroundError::NoFlow);
         };
         let mut bursts = observed.bursts.clone();
-        for open in observed.conversations.values() {
-            *bursts.entry(open.burst).or_default() += 1;
+        for (_, burst) in observed.conversations.values() {
+            *bursts.entry(*burst).or_default() += 1;
         }
         let busy: u64 = bursts.values().sum();
         let of_capture = last.abs_diff(first) as f64 + 1.0;
