@@ -10,7 +10,7 @@ use crate::evaluation::Evaluation;
 use crate::judged_run::JudgedRun;
 use crate::statistics::Confidence;
 use crate::statistics::bootstrap::BlockBootstrap;
-use calculation::{BootstrapFigures, CONFIDENCE, Calculation};
+use calculation::{BootstrapFigures, CONFIDENCE, figures};
 use figure::RunOutcomes;
 pub use figure::{FIGURES, Figure, FigureDifference, FigureValue, Unit};
 
@@ -64,9 +64,8 @@ impl Comparison {
         let outcomes: Vec<RunOutcomes<'_>> =
             runs.iter().map(|one| RunOutcomes::new(&one.run, one.evaluation.as_ref())).collect();
         let bootstrap = BootstrapFigures::draw(&outcomes, &order, blocks, SAMPLES);
-        let calculation = Calculation { runs: &outcomes, bootstrap: &bootstrap, days };
         let figures: Vec<_> =
-            outcomes.iter().zip(0..).map(|(run, at)| (run.matches, calculation.figures(at))).collect();
+            outcomes.iter().zip(0..).map(|(run, at)| (run.matches, figures(&outcomes, &bootstrap, days, at))).collect();
         let pipelines = runs.into_iter().zip(figures).map(|(run, (matches, figures))| PipelineFigures {
             pipeline: run.pipeline,
             matches,

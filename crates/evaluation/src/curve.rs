@@ -15,8 +15,8 @@ use crate::evaluation::Evaluation;
 use crate::evaluator::judge_model;
 pub use label_counts::LabelCounts;
 use label_counts::draws;
+use point::TestedModel;
 pub use point::{CurvePoint, DrawRemark, MedianScore, MedianShare};
-use point::{Draw, TestedModel};
 
 const SCHEMA: u32 = 2;
 
@@ -76,7 +76,8 @@ impl LearningCurve {
         };
         let counts = counts.up_to(labels.labels().actions.len(), learned.len());
         let point = |count: usize| {
-            let tried = draws(learned, count).iter().map(|rows| input.tried(rows)).collect::<Result<Vec<Draw>, _>>()?;
+            let draws = draws(learned, count);
+            let tried = draws.iter().map(|rows| input.tried(rows)).collect::<Result<Vec<_>, EvaluationError>>()?;
             Ok(CurvePoint::new(count, &tried))
         };
         let points = counts.into_iter().map(point).collect::<Result<_, EvaluationError>>()?;
@@ -85,25 +86,24 @@ impl LearningCurve {
 }
 
 impl CurveInput<'_> {
-    /// Whether the model of all labels has an action of this name and size.
-    fn has_size(&self, action: &Action) -> bool {
-        self.model.actions.iter().any(|known| known.name == action.name && known.size == action.size)
-    }
-
-    fn tried(&self, rows: &[usize]) -> Result<Draw, EvaluationError> {
+    fn tried(&self, rows: &[usize]) -> Result<Result<TestedModel, String>, EvaluationError> {
         let labels = self.training_set.labels.subset(rows);
         let (model, warnings) = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {
             // The commands were found with the noise of all labels.
             Ok(learned) => (Model { noise: self.model.noise.clone(), ..learned.model }, learned.warnings),
-            Err(error) => return Ok(Draw::Refused(error.cause())),
+            Err(error) => return Ok(Err(error.cause())),
         };
         let models = ModelSet::new(vec![model.clone()]).map_err(|fault| labels.fault(fault.to_string()))?;
         let run = judge_model(&models, self.pipeline, &self.held_out, self.tolerance, 1.0, self.input)?;
-        Ok(Draw::Learned(Box::new(TestedModel {
-            sizes: model.actions.iter().filter(|action| self.has_size(action)).count(),
+        // Actions of the name and the size that one of the model of all labels has.
+        let is_known = |action: &&Action| {
+            self.model.actions.iter().any(|known| known.name == action.name && known.size == action.size)
+        };
+        Ok(Ok(TestedModel {
+            sizes: model.actions.iter().filter(is_known).count(),
             is_of_kinds: model.actions.is_empty(),
             warnings,
             evaluation: Evaluation::new(&run, None),
-        })))
+        }))
     }
 }

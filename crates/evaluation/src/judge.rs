@@ -190,14 +190,10 @@ impl ProbabilitySummary {
         // Candidates dropped by a pruner count neither as listed nor as unlisted.
         let rest = if unlisted > 0 { (1.0 - listed).max(0.0) } else { 0.0 };
         let all = listed + rest;
-        let Some(first) = probabilities.first().copied() else {
-            let credible_size = identification.candidate_count;
-            return Self { credible_size, entropy_bits: (credible_size.max(1) as f64).log2(), ..Self::default() };
-        };
-        if all <= 0.0 {
-            let credible_size = identification.candidate_count;
-            let entropy_bits = (credible_size as f64).log2();
-            return Self { first: Some(first), entropy_bits, credible_size, is_credible_listed: unlisted == 0 };
+        let (first, count) = (probabilities.first().copied(), identification.candidate_count);
+        if first.is_none() || all <= 0.0 {
+            let (entropy_bits, is_credible_listed) = ((count.max(1) as f64).log2(), first.is_some() && unlisted == 0);
+            return Self { first, entropy_bits, credible_size: count, is_credible_listed };
         }
         let bits = |probability: f64| if probability > 0.0 { -probability * probability.log2() } else { 0.0 };
         let mut entropy_bits: f64 = probabilities.iter().map(|probability| bits(probability / all)).sum();
@@ -205,8 +201,8 @@ impl ProbabilitySummary {
             entropy_bits += bits(rest / all) + rest / all * (unlisted as f64).log2();
         }
         let listed_size = credible_size(&probabilities, share * all);
-        let credible_size = listed_size.unwrap_or(identification.candidate_count);
-        Self { first: Some(first), entropy_bits, credible_size, is_credible_listed: listed_size.is_some() }
+        let credible_size = listed_size.unwrap_or(count);
+        Self { first, entropy_bits, credible_size, is_credible_listed: listed_size.is_some() }
     }
 }
 

@@ -28,7 +28,7 @@ impl BootstrapFigures {
                 let outcomes = drawn.iter().filter_map(|at| run.outcomes.get(*order.get(*at)?));
                 let outcomes: Vec<CommandOutcome<'_>> = outcomes.copied().collect();
                 for (figure, values) in FIGURES.iter().zip(figures) {
-                    values.push(sampled(figure, run, &outcomes));
+                    values.push(sampled(figure.kind, run, &outcomes));
                 }
                 deviations.push(Calibration::over(judged(&outcomes)).deviations());
             }
@@ -43,14 +43,14 @@ impl BootstrapFigures {
 
 /// A figure over some or all of a pipeline's commands; `None` if it is not over commands, or the pipeline or these
 /// commands lack it.
-fn sampled(figure: &Figure, run: &RunOutcomes<'_>, outcomes: &[CommandOutcome<'_>]) -> Option<f64> {
-    match figure.kind {
+fn sampled(kind: FigureKind, run: &RunOutcomes<'_>, outcomes: &[CommandOutcome<'_>]) -> Option<f64> {
+    match kind {
         FigureKind::Share(holds, requirement) => requirement.is_met(run).then(|| share(outcomes, holds))?,
         FigureKind::Summary(over) => Requirement::Candidates.is_met(run).then(|| over(outcomes, run.prior_bits))?,
         FigureKind::CalibrationError => {
             Requirement::Candidates.is_met(run).then(|| Calibration::over(judged(outcomes)).expected_error)?
         }
-        FigureKind::SpuriousCount | FigureKind::SpuriousRate => None,
+        FigureKind::Spurious(_) => None,
     }
 }
 
@@ -62,106 +62,91 @@ fn count(outcomes: &[CommandOutcome<'_>], holds: fn(&CommandOutcome<'_>) -> bool
     outcomes.iter().filter(|outcome| holds(outcome)).count() as u64
 }
 
-pub(super) struct Calculation<'a> {
-    pub(super) runs: &'a [RunOutcomes<'a>],
-    pub(super) bootstrap: &'a BootstrapFigures,
-    pub(super) days: f64,
+/// A figure of a pipeline beside that of the first.
+struct ComparedFigure<'a> {
+    kind: FigureKind,
+    /// The first one and the one that is compared, and the figure of each in the samples of the bootstrap.
+    runs: [&'a RunOutcomes<'a>; 2],
+    samples: [&'a [Option<f64>]; 2],
+    deviations: &'a [[f64; BINS]],
+    days: f64,
 }
 
-impl Calculation<'_> {
-    pub(super) fn figures(&self, at: usize) -> Vec<FigureValue> {
-        let (Some(first), Some(run)) = (self.runs.first(), self.runs.get(at)) else { return Vec::new() };
-        let figures = FIGURES.iter().enumerate();
-        figures
-            .map(|(index, figure)| {
-                let (value, interval) = self.value(figure, index, at, run).unzip();
-                let difference = if at == 0 { None } else { self.difference(figure, index, at, [first, run]) };
-                FigureValue { figure: figure.key, value, interval: interval.flatten(), difference }
-            })
-            .collect()
-    }
+/// All figures of the pipeline at an index, in as many days.
+pub(super) fn figures(
+    runs: &[RunOutcomes<'_>],
+    bootstrap: &BootstrapFigures,
+    days: f64,
+    at: usize,
+) -> Vec<FigureValue> {
+    let (Some(first), Some(run)) = (runs.first(), runs.get(at)) else { return Vec::new() };
+    let deviations = bootstrap.deviations.get(at).map_or(&[][..], Vec::as_slice);
+    let value = |(index, figure): (usize, &Figure)| {
+        let samples = [0, at].map(|run| bootstrap.of(run, index));
+        let compared = ComparedFigure { kind: figure.kind, runs: [first, run], samples, deviations, days };
+        let (value, interval) = compared.value().unzip();
+        let difference = if at == 0 { None } else { compared.difference() };
+        FigureValue { figure: figure.key, value, interval: interval.flatten(), difference }
+    };
+    FIGURES.iter().enumerate().map(value).collect()
+}
 
-    fn value(
-        &self,
-        figure: &Figure,
-        index: usize,
-        at: usize,
-        run: &RunOutcomes<'_>,
-    ) -> Option<(f64, Option<Interval>)> {
-        match figure.kind {
-            FigureKind::Share(holds, requirement) => {
-                let value = requirement.is_met(run).then(|| share(&run.outcomes, holds))??;
+impl ComparedFigure<'_> {
+    fn value(&self) -> Option<(f64, Option<Interval>)> {
+        let [_, run] = self.runs;
+        let value = || sampled(self.kind, run, &run.outcomes);
+        Some(match self.kind {
+            FigureKind::Share(holds, _) => {
                 let interval = wilson(count(&run.outcomes, holds), run.outcomes.len() as u64, CONFIDENCE);
-                Some((value, Some(interval)))
+                (value()?, Some(interval))
             }
             FigureKind::Summary(_) => {
-                let value = sampled(figure, run, &run.outcomes)?;
-                let sampled = self.bootstrap.of(at, index).iter().copied().flatten().collect();
-                Some((value, interval(value, sampled, IntervalMethod::Percentile, CONFIDENCE)))
+                let (value, samples) = (value()?, self.samples[1].iter().copied().flatten().collect());
+                (value, interval(value, samples, IntervalMethod::Percentile, CONFIDENCE))
             }
             FigureKind::CalibrationError => {
-                let value = sampled(figure, run, &run.outcomes)?;
                 let deviations = Calibration::over(judged(&run.outcomes)).deviations();
-                let samples = self.bootstrap.deviations.get(at).map_or(&[][..], Vec::as_slice);
-                Some((value, interval_of_absolute_sum(&deviations, samples, CONFIDENCE)))
+                (value()?, interval_of_absolute_sum(&deviations, self.deviations, CONFIDENCE))
             }
-            FigureKind::SpuriousCount => Some(spurious(run, 1.0)),
-            FigureKind::SpuriousRate => (self.days > 0.0).then(|| spurious(run, 1.0 / self.days)),
-        }
+            FigureKind::Spurious(factor) => {
+                let (spurious, factor) = (run.matches.spurious, factor(self.days)?);
+                (spurious as f64 * factor, Some(poisson::interval(spurious, CONFIDENCE).scaled(factor)))
+            }
+        })
     }
 
-    fn difference(
-        &self,
-        figure: &Figure,
-        index: usize,
-        at: usize,
-        runs: [&RunOutcomes<'_>; 2],
-    ) -> Option<FigureDifference> {
-        match figure.kind {
+    fn difference(&self) -> Option<FigureDifference> {
+        match self.kind {
             FigureKind::Share(holds, requirement) => {
-                let pairs = runs.iter().all(|run| requirement.is_met(run)).then(|| pairs(runs, holds))?;
-                let bootstrap = self.bootstrap_interval(index, at, pairs.difference(), IntervalMethod::Percentile);
+                let pairs = self.runs.iter().all(|run| requirement.is_met(run)).then(|| pairs(self.runs, holds))?;
+                let bootstrap = self.bootstrap_interval(pairs.difference(), IntervalMethod::Percentile);
                 let paired = pairs.interval(CONFIDENCE);
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
                 Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
             }
-            FigureKind::Summary(_) => self.summary_difference(figure, index, at, runs, IntervalMethod::Percentile),
-            FigureKind::CalibrationError => self.summary_difference(figure, index, at, runs, IntervalMethod::Mirrored),
-            FigureKind::SpuriousCount => Some(spurious_difference(runs, 1.0)),
-            FigureKind::SpuriousRate => (self.days > 0.0).then(|| spurious_difference(runs, 1.0 / self.days)),
+            FigureKind::Summary(_) => self.summary_difference(IntervalMethod::Percentile),
+            FigureKind::CalibrationError => self.summary_difference(IntervalMethod::Mirrored),
+            FigureKind::Spurious(factor) => {
+                let ([first, own], factor) = (self.runs.map(|run| run.matches.spurious), factor(self.days)?);
+                let interval = poisson::difference(first, own, CONFIDENCE).scaled(factor);
+                let difference = (own as f64 - first as f64) * factor;
+                Some(FigureDifference::new(difference, Some(interval), Some(sign_test(first, own))))
+            }
         }
     }
 
-    fn summary_difference(
-        &self,
-        figure: &Figure,
-        index: usize,
-        at: usize,
-        runs: [&RunOutcomes<'_>; 2],
-        method: IntervalMethod,
-    ) -> Option<FigureDifference> {
-        let [first, own] = runs.map(|run| sampled(figure, run, &run.outcomes));
+    fn summary_difference(&self, method: IntervalMethod) -> Option<FigureDifference> {
+        let [first, own] = self.runs.map(|run| sampled(self.kind, run, &run.outcomes));
         let difference = own? - first?;
-        Some(FigureDifference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
+        Some(FigureDifference::new(difference, self.bootstrap_interval(difference, method), None))
     }
 
     /// The bootstrap's interval of a difference, over samples in which both pipelines have the figure.
-    fn bootstrap_interval(&self, index: usize, at: usize, difference: f64, method: IntervalMethod) -> Option<Interval> {
-        let both = self.bootstrap.of(0, index).iter().zip(self.bootstrap.of(at, index));
-        let sampled = both.filter_map(|(first, own)| Some((*own)? - (*first)?)).collect();
+    fn bootstrap_interval(&self, difference: f64, method: IntervalMethod) -> Option<Interval> {
+        let [first, own] = self.samples;
+        let sampled = first.iter().zip(own).filter_map(|(first, own)| Some((*own)? - (*first)?)).collect();
         interval(difference, sampled, method, CONFIDENCE)
     }
-}
-
-fn spurious(run: &RunOutcomes<'_>, factor: f64) -> (f64, Option<Interval>) {
-    let interval = poisson::interval(run.matches.spurious, CONFIDENCE).scaled(factor);
-    (run.matches.spurious as f64 * factor, Some(interval))
-}
-
-fn spurious_difference(runs: [&RunOutcomes<'_>; 2], factor: f64) -> FigureDifference {
-    let [first, own] = runs.map(|run| run.matches.spurious);
-    let interval = poisson::difference(first, own, CONFIDENCE).scaled(factor);
-    FigureDifference::new((own as f64 - first as f64) * factor, Some(interval), Some(sign_test(first, own)))
 }
 
 fn pairs([first, own]: [&RunOutcomes<'_>; 2], holds: fn(&CommandOutcome<'_>) -> bool) -> PairedJudgements {

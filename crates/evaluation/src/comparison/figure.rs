@@ -1,6 +1,7 @@
 //! The figures that pipelines are compared by: how each is computed from the outcomes of labelled commands, and what it is.
 
 use serde::Serialize;
+use serde::ser::SerializeStruct;
 use sizeleak_labels::MatchCounts;
 
 use crate::evaluation::Evaluation;
@@ -34,8 +35,8 @@ pub(super) enum FigureKind {
     /// Another figure over any of the labelled commands, given the entropy of what is known without sizes, in bits.
     Summary(fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>),
     CalibrationError,
-    SpuriousCount,
-    SpuriousRate,
+    /// How many commands have no label, times a factor, given the days.
+    Spurious(fn(f64) -> Option<f64>),
 }
 
 /// What a pipeline must produce so that shares of its commands can be computed.
@@ -112,8 +113,13 @@ pub const FIGURES: [Figure; 13] = [
     summary(("leaked_bits", "bits given away", 2), |outcomes, prior_bits| {
         Information::new(outcomes.iter().map(|one| one.after), prior_bits).leaked_bits
     }),
-    figure("spurious", "commands without a label", Unit::Decimals(0), FigureKind::SpuriousCount),
-    figure("spurious_per_day", "  the same per day", Unit::Decimals(2), FigureKind::SpuriousRate),
+    figure("spurious", "commands without a label", Unit::Decimals(0), FigureKind::Spurious(|_| Some(1.0))),
+    figure(
+        "spurious_per_day",
+        "  the same per day",
+        Unit::Decimals(2),
+        FigureKind::Spurious(|days| (days > 0.0).then(|| 1.0 / days)),
+    ),
 ];
 
 pub(super) fn judged<'a>(outcomes: &'a [CommandOutcome<'_>]) -> impl Iterator<Item = &'a Judgement> {
@@ -184,13 +190,10 @@ pub struct FigureDifference {
 
 #[expect(clippy::ref_option, reason = "serde's signature")]
 fn interval_ends<S: serde::Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct IntervalEnds {
-        low: Option<f64>,
-        high: Option<f64>,
-    }
-    let [low, high] = [interval.map(|it| it.low), interval.map(|it| it.high)];
-    IntervalEnds { low, high }.serialize(serializer)
+    let mut ends = serializer.serialize_struct("Interval", 2)?;
+    ends.serialize_field("low", &interval.map(|it| it.low))?;
+    ends.serialize_field("high", &interval.map(|it| it.high))?;
+    ends.end()
 }
 
 impl FigureDifference {

@@ -65,14 +65,7 @@ pub struct MedianShare {
     pub interval: Interval,
 }
 
-#[derive(Debug)]
-pub(crate) enum Draw {
-    /// Nothing could be learned, for this reason.
-    Refused(String),
-    /// A model, and how good it is.
-    Learned(Box<TestedModel>),
-}
-
+/// A model of a draw, and how good it is.
 #[derive(Debug)]
 pub(crate) struct TestedModel {
     pub(crate) sizes: usize,
@@ -82,17 +75,9 @@ pub(crate) struct TestedModel {
 }
 
 impl CurvePoint {
-    pub(crate) fn new(labels: usize, draws: &[Draw]) -> Self {
-        let models = || {
-            draws.iter().filter_map(|draw| match draw {
-                Draw::Learned(model) => Some(&**model),
-                Draw::Refused(_) => None,
-            })
-        };
-        let refusals = draws.iter().filter_map(|draw| match draw {
-            Draw::Refused(reason) => Some(reason.as_str()),
-            Draw::Learned(_) => None,
-        });
+    /// The point of some draws, from which a model was learned, or nothing could be for a reason.
+    pub(crate) fn new(labels: usize, draws: &[Result<TestedModel, String>]) -> Self {
+        let models = || draws.iter().flatten();
         let before: Vec<&Score> = models().filter_map(|model| model.evaluation.before_pruning.as_ref()).collect();
         let after: Vec<&Score> = models().map(|model| &model.evaluation.after_pruning).collect();
         Self {
@@ -102,7 +87,7 @@ impl CurvePoint {
             of_kinds: models().filter(|model| model.is_of_kinds).count(),
             warned: models().filter(|model| !model.warnings.is_empty()).count(),
             sizes: median(models().map(|model| model.sizes as f64)),
-            refusals: counted(refusals),
+            refusals: counted(draws.iter().filter_map(|draw| Some(draw.as_ref().err()?.as_str()))),
             warnings: counted(models().flat_map(|model| &model.warnings).map(String::as_str)),
             before_pruning: MedianScore::of(&before),
             after_pruning: MedianScore::of(&after),
@@ -145,7 +130,7 @@ mod tests {
 
     #[test]
     fn draws_without_a_model_give_a_point_without_figures() {
-        let refused = ["none has `on`", "too few", "none has `on`"].map(|reason| Draw::Refused(reason.to_owned()));
+        let refused = ["none has `on`", "too few", "none has `on`"].map(|reason| Err(reason.to_owned()));
         let point = CurvePoint::new(7, &refused);
         assert_eq!((point.draws, point.learned, point.sizes, &point.after_pruning), (3, 0, None, &None));
         let reasons: Vec<_> = point.refusals.iter().map(|refusal| (&*refusal.sentence, refusal.draws)).collect();

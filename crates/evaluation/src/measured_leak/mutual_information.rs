@@ -32,16 +32,18 @@ pub struct MeasuredInformation {
 impl MeasuredInformation {
     /// Commands are in order of time; secrets are below `secret_count`.
     pub(super) fn new(secrets: &[u32], secret_count: usize, cells: &OutputCells, seed: u64) -> Self {
-        let table = PairTable::new(secrets, secret_count, cells);
+        let mut counts = PairCounts::new(secrets, secret_count, cells);
         let all: Vec<usize> = (0..secrets.len()).collect();
-        let mut counts = table.counts();
-        let Bits { counted, corrected: bits } = table.bits(&all, &mut counts);
-        let covered = table.covered();
+        let [counted, bits] = counts.bits(&all);
+        let covered = counts.covered();
         let interval = (covered >= Confidence::USUAL.share()).then(|| {
             let mut bootstrap = BlockBootstrap::new(secrets.len(), seed);
             let draws = (DRAWN / secrets.len().max(1)).clamp(MIN_DRAWS, MAX_DRAWS);
             // What a sample differs by from the commands that it is drawn from, the truth may differ by from the estimate.
-            let mut sample = || bits + table.bits(bootstrap.draw(), &mut counts).corrected - counted;
+            let mut sample = || {
+                let [_, corrected] = counts.bits(bootstrap.draw());
+                bits + corrected - counted
+            };
             let samples = (0..draws).map(|_| sample()).collect();
             let found = interval(bits, samples, IntervalMethod::Mirrored, Confidence::USUAL)?;
             Some(Interval { low: found.low.max(0.0), high: found.high.max(0.0) })
@@ -51,83 +53,53 @@ impl MeasuredInformation {
 }
 
 /// The commands by secret, by output, and by both.
-struct PairTable<'a> {
-    secrets: &'a [u32],
-    secret_count: usize,
-    cells: Vec<usize>,
-    cell_count: usize,
-    pairs: Vec<usize>,
-    pair_count: usize,
+struct PairCounts {
+    /// Of each of these, the number of each command.
+    numbers: [Vec<usize>; 3],
+    /// How often each number occurs.
+    counts: [Vec<u32>; 3],
 }
 
-struct Bits {
-    counted: f64,
-    /// Less what so few commands seem to give away by chance.
-    corrected: f64,
-}
-
-/// How often each secret, each output and each pair occurs.
-struct Counts {
-    secrets: Vec<u32>,
-    cells: Vec<u32>,
-    pairs: Vec<u32>,
-}
-
-impl<'a> PairTable<'a> {
-    fn new(secrets: &'a [u32], secret_count: usize, cells: &OutputCells) -> Self {
-        let of_rows = cells.of_rows();
-        let mut named: Vec<(usize, u32)> = of_rows.iter().copied().zip(secrets.iter().copied()).collect();
+impl PairCounts {
+    fn new(secrets: &[u32], secret_count: usize, cells: &OutputCells) -> Self {
+        let of_cells = cells.of_rows();
+        let secrets: Vec<usize> = secrets.iter().map(|secret| *secret as usize).collect();
+        let pairs: Vec<(usize, usize)> = of_cells.iter().copied().zip(secrets.iter().copied()).collect();
+        let mut named = pairs.clone();
         named.sort_unstable();
         named.dedup();
-        let pair = |row: (&usize, &u32)| named.binary_search(&(*row.0, *row.1)).unwrap_or_default();
-        let pairs = of_rows.iter().zip(secrets).map(pair).collect();
-        let (cell_count, pair_count) = (cells.rows.len(), named.len());
-        Self { secrets, secret_count, cells: of_rows, cell_count, pairs, pair_count }
+        let pairs = pairs.iter().map(|pair| named.binary_search(pair).unwrap_or_default()).collect();
+        let counts = [secret_count, cells.rows.len(), named.len()].map(|count| vec![0; count]);
+        Self { numbers: [secrets, of_cells, pairs], counts }
     }
 
-    fn counts(&self) -> Counts {
-        Counts { secrets: vec![0; self.secret_count], cells: vec![0; self.cell_count], pairs: vec![0; self.pair_count] }
-    }
-
-    /// 1 less the share of commands whose secret and output occur together only once.
+    /// 1 less the share of the commands counted last whose secret and output occur together only once.
     fn covered(&self) -> f64 {
-        let mut times = vec![0_u32; self.pair_count];
-        self.pairs.iter().for_each(|pair| times[*pair] += 1);
-        let once = times.iter().filter(|times| **times == 1).count();
-        1.0 - once as f64 / self.secrets.len().max(1) as f64
+        let [.., pairs] = &self.counts;
+        let once = pairs.iter().filter(|times| **times == 1).count();
+        1.0 - once as f64 / self.numbers[0].len().max(1) as f64
     }
 
-    fn bits(&self, rows: &[usize], counts: &mut Counts) -> Bits {
-        for counts in [&mut counts.secrets, &mut counts.cells, &mut counts.pairs] {
+    /// The bits that these commands show, and the same less what so few commands seem to give away by chance.
+    fn bits(&mut self, rows: &[usize]) -> [f64; 2] {
+        for (numbers, counts) in self.numbers.iter().zip(&mut self.counts) {
             counts.fill(0);
+            rows.iter().for_each(|row| counts[numbers[*row]] += 1);
         }
-        for row in rows {
-            counts.secrets[self.secrets[*row] as usize] += 1;
-            counts.cells[self.cells[*row]] += 1;
-            counts.pairs[self.pairs[*row]] += 1;
-        }
-        let entropy = |counts: &[u32]| Entropy::new(counts, rows.len());
-        let (secrets, cells, pairs) = (entropy(&counts.secrets), entropy(&counts.cells), entropy(&counts.pairs));
-        let by_chance = (pairs.values + 1.0 - secrets.values - cells.values) / (2.0 * rows.len().max(1) as f64);
-        let counted = (secrets.nats + cells.nats - pairs.nats) / LN_2;
-        Bits { counted, corrected: counted - by_chance / LN_2 }
+        let all = rows.len().max(1) as f64;
+        let [secrets, cells, pairs] = self.counts.each_ref().map(|counts| entropy(counts, all));
+        let by_chance = (pairs.1 + 1.0 - secrets.1 - cells.1) / (2.0 * all);
+        let counted = (secrets.0 + cells.0 - pairs.0) / LN_2;
+        [counted, counted - by_chance / LN_2]
     }
 }
 
-/// The entropy of counts, and how many values occur.
-struct Entropy {
-    nats: f64,
-    values: f64,
-}
-
-impl Entropy {
-    fn new(counts: &[u32], all: usize) -> Self {
-        let (mut sum, mut values) = (0.0, 0.0);
-        for count in counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count)) {
-            sum += count * count.ln();
-            values += 1.0;
-        }
-        let all = all.max(1) as f64;
-        Self { nats: all.ln() - sum / all, values }
+/// The entropy of counts in nats, and how many values occur.
+fn entropy(counts: &[u32], all: f64) -> (f64, f64) {
+    let (mut sum, mut values) = (0.0, 0.0);
+    for count in counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count)) {
+        sum += count * count.ln();
+        values += 1.0;
     }
+    (all.ln() - sum / all, values)
 }
