@@ -6,36 +6,32 @@ use rand::{Rng, RngExt};
 use rand_chacha::ChaCha20Rng;
 
 use crate::application::{Message, MessageRole};
+use crate::live_home::LiveHome;
 use crate::network::{Host, Hosts, SimulatedPacket, TcpRoute};
 use crate::random_streams::{Purpose, Seed, recurring_times};
-use crate::scenario::{Compression, Scenario, Suite, TlsSettings, Version};
+use crate::scenario::{Compression, Suite, TlsSettings, Version};
+use crate::simulation::{FIRMWARE, Simulator, WEBSITE};
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::{ServerIdentity, Side};
 use crate::tls_connection::TlsConnection;
 use crate::{SimulateError, framing::http};
 
-/// The names of the other services.
-pub(crate) const FIRMWARE: &str = "updates.example";
-pub(crate) const WEBSITE: &str = "www.example";
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BackgroundTraffic<'a> {
-    pub(crate) scenario: &'a Scenario,
-    pub(crate) hosts: &'a Hosts,
-    pub(crate) firmware: &'a ServerIdentity,
-    pub(crate) website: &'a ServerIdentity,
-    pub(crate) seed: Seed,
-}
-
-impl BackgroundTraffic<'_> {
-    pub(crate) fn packets(self, from_ns: i64, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
-        let noise = self.scenario.noise;
-        let stream = |index| self.seed.stream(Purpose::BackgroundTraffic, index);
+impl Simulator {
+    /// The packets of one capture.
+    pub(crate) fn background(
+        &self,
+        seed: Seed,
+        from_ns: i64,
+        until_ns: i64,
+    ) -> Result<Vec<SimulatedPacket>, SimulateError> {
+        let LiveHome { scenario, hosts, .. } = &self.home;
+        let noise = scenario.noise;
+        let stream = |index| seed.stream(Purpose::BackgroundTraffic, index);
         let mut packets = Vec::new();
 
         let mut random = stream(0);
         for time_ns in recurring_times(noise.dns_period, from_ns, until_ns, &mut random) {
-            let Hosts { gateway, firmware, laptop, website, .. } = *self.hosts;
+            let Hosts { gateway, firmware, laptop, website, .. } = *hosts;
             let (host, name, named) =
                 if random.random() { (gateway, FIRMWARE, firmware) } else { (laptop, WEBSITE, website) };
             packets.extend(self.dns_look_up(time_ns, host, (name, named), &mut random)?);
@@ -47,21 +43,21 @@ impl BackgroundTraffic<'_> {
         let mut random = stream(2);
         for time_ns in recurring_times(noise.firmware_period, from_ns, until_ns, &mut random) {
             let tls = TlsSettings { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
-            let ends = [self.hosts.gateway, self.hosts.firmware];
-            packets.extend(self.fetch(time_ns, ends, self.firmware, tls, noise.firmware_bytes, &mut random)?);
+            let ends = [hosts.gateway, hosts.firmware];
+            packets.extend(self.fetch(seed, time_ns, ends, &self.firmware, tls, noise.firmware_bytes, &mut random)?);
         }
         let mut random = stream(3);
         for time_ns in recurring_times(noise.host_period, from_ns, until_ns, &mut random) {
             let tls = TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
-            let ends = [self.hosts.laptop, self.hosts.website];
-            packets.extend(self.fetch(time_ns, ends, self.website, tls, noise.host_bytes, &mut random)?);
+            let ends = [hosts.laptop, hosts.website];
+            packets.extend(self.fetch(seed, time_ns, ends, &self.website, tls, noise.host_bytes, &mut random)?);
         }
         Ok(packets)
     }
 
     /// A host asks the router for the address of a name (RFC 1035, RFC 3596).
     pub(crate) fn dns_look_up(
-        self,
+        &self,
         time_ns: i64,
         host: Host,
         (name, named): (&str, Host),
@@ -87,7 +83,7 @@ impl BackgroundTraffic<'_> {
         let answer = [&[0xc0, 0x0c, 0, kind, 0, 1, 0, 0, 1, 0x2c, 0, address.len() as u8], &*address].concat();
         let (query, response) = (message([1, 0], 0, &[]), message([0x81, 0x80], 1, &answer));
         let response_ns = time_ns + random.random_range(MILLISECOND..30 * MILLISECOND);
-        let router = self.hosts.router;
+        let router = self.home.hosts.router;
         Ok([
             SimulatedPacket::udp(time_ns, [host, router], [port, 53], random.random(), &query)?,
             SimulatedPacket::udp(response_ns, [router, host], [53, port], random.random(), &response)?,
@@ -95,7 +91,7 @@ impl BackgroundTraffic<'_> {
     }
 
     /// The gateway queries the time (RFC 5905). Timestamps are random, as they may be in queries.
-    fn ntp_query(self, time_ns: i64, random: &mut ChaCha20Rng) -> Result<[SimulatedPacket; 2], SimulateError> {
+    fn ntp_query(&self, time_ns: i64, random: &mut ChaCha20Rng) -> Result<[SimulatedPacket; 2], SimulateError> {
         let port = random.random_range(49_152..=65_535);
         let (mut query, mut response) = ([0_u8; 48], [0_u8; 48]);
         // Version 4, mode client or server.
@@ -103,8 +99,8 @@ impl BackgroundTraffic<'_> {
         response[0] = 0x24;
         random.fill_bytes(&mut query[40..]);
         random.fill_bytes(&mut response[16..]);
-        let response_ns = time_ns + nanoseconds(self.scenario.network.round_trip);
-        let (gateway, clock) = (self.hosts.gateway, self.hosts.clock);
+        let response_ns = time_ns + nanoseconds(self.home.scenario.network.round_trip);
+        let Hosts { gateway, clock, .. } = self.home.hosts;
         Ok([
             SimulatedPacket::udp(time_ns, [gateway, clock], [port, 123], random.random(), &query)?,
             SimulatedPacket::udp(response_ns, [clock, gateway], [123, port], random.random(), &response)?,
@@ -113,7 +109,8 @@ impl BackgroundTraffic<'_> {
 
     /// A host downloads about `bytes` bytes over a separate TLS connection.
     fn fetch(
-        self,
+        &self,
+        seed: Seed,
         open_ns: i64,
         hosts: [Host; 2],
         identity: &ServerIdentity,
@@ -122,9 +119,8 @@ impl BackgroundTraffic<'_> {
         random: &mut ChaCha20Rng,
     ) -> Result<Vec<SimulatedPacket>, SimulateError> {
         let ports = [random.random_range(49_152..=65_535), 443];
-        let route = TcpRoute { hosts, ports, network: &self.scenario.network };
-        let streams =
-            [Purpose::FetchTls, Purpose::FetchTcp].map(|purpose| self.seed.stream(purpose, random.next_u32()));
+        let route = TcpRoute { hosts, ports, network: &self.home.scenario.network };
+        let streams = [Purpose::FetchTls, Purpose::FetchTcp].map(|purpose| seed.stream(purpose, random.next_u32()));
         let connection = TlsConnection::open(route, identity, tls, "http/1.1", open_ns, streams)?;
         let query_ns = connection.ready_ns;
         let response_ns = query_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;

@@ -32,12 +32,8 @@ pub(crate) struct WantedCommand {
 }
 
 impl WantedCommand {
-    pub(crate) fn new(actions: Vec<DeviceAction>) -> Self {
-        Self { time_ns: None, actions, is_dummy: false }
-    }
-
-    pub(crate) fn at(time_ns: i64, actions: Vec<DeviceAction>) -> Self {
-        Self { time_ns: Some(time_ns), actions, is_dummy: false }
+    pub(crate) fn new(time_ns: Option<i64>, actions: Vec<DeviceAction>) -> Self {
+        Self { time_ns, actions, is_dummy: false }
     }
 }
 
@@ -69,7 +65,8 @@ impl CommandGenerator {
             value.and_then(|action| action.parameter.as_ref()).map_or(0, Parameter::choices)
         });
         let choices = choices.collect();
-        let (weights, recurring) = (weights_of_numbers(&scenario.command), scenario.command.recurring);
+        let CommandSettings { most_actions, decay, recurring, .. } = scenario.command;
+        let weights = (0..most_actions).map(|further| decay.powf(f64::from(further))).collect();
         let mut generator =
             Self { devices, actions: names.len(), choices, weights, recurring, recurring_commands: Vec::new() };
         let drawn = (0..recurring.commands).map(|_| generator.random_command(shared)).collect();
@@ -127,7 +124,7 @@ impl CommandGenerator {
             while share > 0.0 && variation.random_bool(share) {
                 let mut own = ChaCha20Rng::from_rng(variation);
                 let actions = self.usual_command(&mut own, variation);
-                sent.push(WantedCommand { is_dummy: true, ..WantedCommand::new(actions) });
+                sent.push(WantedCommand { is_dummy: true, ..WantedCommand::new(None, actions) });
             }
             sent.push(command);
         }
@@ -184,11 +181,6 @@ impl CommandGenerator {
         }
         counts
     }
-}
-
-/// The weight of each number of actions of a random command, from one on.
-fn weights_of_numbers(command: &CommandSettings) -> Vec<f64> {
-    (0..command.most_actions).map(|n| command.decay.powf(f64::from(n))).collect()
 }
 
 /// The probability of each number of digits of a message id.
@@ -285,7 +277,8 @@ mod tests {
     fn dummies_have_their_share_and_change_no_other_command() {
         let generator = CommandGenerator::new(&Scenario::default(), &mut ChaCha20Rng::seed_from_u64(3));
         let mut random = ChaCha20Rng::seed_from_u64(1);
-        let commands: Vec<_> = (0..2_000).map(|_| WantedCommand::new(generator.random_command(&mut random))).collect();
+        let commands: Vec<_> =
+            (0..2_000).map(|_| WantedCommand::new(None, generator.random_command(&mut random))).collect();
         let mut add = |share| generator.add_dummies(commands.clone(), share, &mut random);
         assert!(add(0.0).iter().all(|command| !command.is_dummy));
         let sent = add(0.3);

@@ -145,7 +145,7 @@ impl LiveSession<'_> {
     /// If there are no such devices.
     pub fn command(&mut self, time_ns: i64, devices: &[CommandedDevice]) -> Result<(), SimulateError> {
         let settings = self.home.scenario.command.message_id;
-        let mut wanted = [WantedCommand::new(self.home.wanted(devices)?)];
+        let mut wanted = [WantedCommand::new(None, self.home.wanted(devices)?)];
         self.home.generator.draw_parameters(&mut wanted, &mut self.random);
         let [WantedCommand { actions, .. }] = wanted;
         let first = 10_u64.saturating_pow(settings.min_digits.saturating_sub(1));

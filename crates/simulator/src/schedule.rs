@@ -143,7 +143,7 @@ mod tests {
     fn schedule(scenario: &Scenario, commands: usize) -> Schedule {
         let random = |seed| ChaCha20Rng::seed_from_u64(seed);
         let random = &mut ScheduleRandom { commands: random(1), variation: random(2) };
-        let commands = vec![WantedCommand::new(vec![DeviceAction::new(0, 0)]); commands];
+        let commands = vec![WantedCommand::new(None, vec![DeviceAction::new(0, 0)]); commands];
         Schedule::new(scenario, CapturePart::Test, 0, commands, random)
     }
 

@@ -72,7 +72,7 @@ impl Scenario {
         let later = (start_ns - first).max(0).div_euclid(WEEK) + i64::from(start_ns > first);
         let command = |event: &PlayedAction| {
             let action = names.iter().position(|name| *name == event.action)?;
-            Some(WantedCommand::at(event.time_ns + later * WEEK, vec![DeviceAction::new(event.device, action)]))
+            Some(WantedCommand::new(Some(event.time_ns + later * WEEK), vec![DeviceAction::new(event.device, action)]))
         };
         self.sequence.iter().filter_map(command).collect()
     }

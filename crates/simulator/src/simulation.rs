@@ -8,7 +8,6 @@ use rand_chacha::ChaCha20Rng;
 use sizeleak_platform::storage::replace;
 
 use crate::application::{self, Message, MessagePadding, MessageRole};
-use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
 use crate::command_frames::{self, flow_frames};
 use crate::command_generator::{CapturePart, WantedCommand};
 use crate::home_life::{AttackTime, HomeLife};
@@ -101,7 +100,8 @@ pub fn simulate_as(scenario: &Scenario, seed: u64, form: TestForm) -> Result<Sim
     let learn_seed = Seed::new(seed, 1);
     let mut random = ScheduleRandom::new(learn_seed);
     let experiments = simulator.home.generator.experiments(scenario.learn.repeats, &mut random.commands);
-    let mut commands: Vec<WantedCommand> = experiments.into_iter().map(WantedCommand::new).collect();
+    let mut commands: Vec<WantedCommand> =
+        experiments.into_iter().map(|actions| WantedCommand::new(None, actions)).collect();
     commands.extend((0..scenario.learn.random).map(|_| simulator.usual_command(&mut random)));
     let (learn, end_ns) =
         simulator.part(CapturePart::Learn, TestForm::Capture, learn_seed, start_ns, commands, random)?;
@@ -146,11 +146,15 @@ impl Simulation {
     }
 }
 
+/// The names of the services of background traffic.
+pub(crate) const FIRMWARE: &str = "updates.example";
+pub(crate) const WEBSITE: &str = "www.example";
+
 /// What both captures share.
-struct Simulator {
-    home: LiveHome,
-    firmware: ServerIdentity,
-    website: ServerIdentity,
+pub(crate) struct Simulator {
+    pub(crate) home: LiveHome,
+    pub(crate) firmware: ServerIdentity,
+    pub(crate) website: ServerIdentity,
 }
 
 impl Simulator {
@@ -162,7 +166,7 @@ impl Simulator {
     }
 
     fn usual_command(&self, random: &mut ScheduleRandom) -> WantedCommand {
-        WantedCommand::new(self.home.generator.usual_command(&mut random.commands, &mut random.variation))
+        WantedCommand::new(None, self.home.generator.usual_command(&mut random.commands, &mut random.variation))
     }
 
     /// The commands to test on: those of the home's life, if it has one.
@@ -181,7 +185,7 @@ impl Simulator {
             return Ok(((0..scenario.test.commands).map(|_| self.usual_command(random)).collect(), Vec::new()));
         }
         let (lived, attacks) = HomeLife::new(scenario, generator, start_ns, seed)?.live();
-        let wanted = lived.into_iter().map(|lived| WantedCommand::at(lived.time_ns, lived.actions));
+        let wanted = lived.into_iter().map(|lived| WantedCommand::new(Some(lived.time_ns), lived.actions));
         Ok((wanted.collect(), attacks))
     }
 
@@ -220,7 +224,7 @@ impl Simulator {
         }
         let bytes = match form {
             TestForm::Capture => {
-                let mut all = self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?;
+                let mut all = self.background(seed, schedule.start_ns, schedule.end_ns)?;
                 all.extend(packets);
                 let random = seed.stream(Purpose::Capture, 0);
                 let captured = network::captured(all, scenario.capture, schedule.start_ns, random);
@@ -237,11 +241,6 @@ impl Simulator {
         Ok((SimulatedCapture { bytes, labels, truths }, schedule.end_ns))
     }
 
-    fn background_traffic(&self, seed: Seed) -> BackgroundTraffic<'_> {
-        let Self { home: LiveHome { scenario, hosts, .. }, firmware, website } = self;
-        BackgroundTraffic { scenario, hosts, firmware, website, seed }
-    }
-
     fn connection(
         &self,
         seed: Seed,
@@ -252,8 +251,7 @@ impl Simulator {
         let mut random = seed.stream(Purpose::Messages, index);
         let query_ns = connection.open_ns - 50 * MILLISECOND;
         let named = (&*scenario.network.name, hosts.service);
-        let mut packets =
-            self.background_traffic(seed).dns_look_up(query_ns, hosts.gateway, named, &mut random)?.to_vec();
+        let mut packets = self.dns_look_up(query_ns, hosts.gateway, named, &mut random)?.to_vec();
         let tls = self.home.connect(seed, index, connection.open_ns, &mut random)?;
         let messages = self.messages(seed, index, connection, tls.ready_ns, random)?;
         let (of_connection, sent) = tls.carry(&messages, connection.close_ns)?;

@@ -15,7 +15,7 @@ use crate::SimulateError;
 use crate::framing::compression::compressed;
 use crate::framing::http;
 use crate::random_streams::{random_duration, recurring_times};
-use crate::scenario::Compression;
+use crate::scenario::Scenario;
 use crate::schedule::PlannedCommand;
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::Side;
@@ -26,8 +26,8 @@ pub(super) fn messages(
     random: &mut ChaCha20Rng,
 ) -> Result<Vec<Message>, SimulateError> {
     let readings = readings(input, random);
-    let (time_ns, messages) = (input.ready_ns, Vec::new());
-    let mut gateway = PollingGateway { input, readings, time_ns, messages, padding, random };
+    let (time_ns, messages, round_trip) = (input.ready_ns, Vec::new(), nanoseconds(input.scenario.network.round_trip));
+    let mut gateway = PollingGateway { input, round_trip, readings, time_ns, messages, padding, random };
     let close_ns = input.connection.close_ns;
     let timeout = nanoseconds(input.scenario.session.poll_timeout);
     let mut commands = input.connection.commands.iter().enumerate().peekable();
@@ -38,7 +38,7 @@ pub(super) fn messages(
         // The first poll behind a command comes with its replies, and each command has one.
         let role = answered.take().map_or(MessageRole::Other, MessageRole::Reply);
         gateway.push(gateway.time_ns, Side::Client, poll, role);
-        let arrived_ns = gateway.time_ns + gateway.round_trip() + MILLISECOND;
+        let arrived_ns = gateway.time_ns + gateway.round_trip + MILLISECOND;
         if let Some((index, command)) = commands.next_if(|(_, command)| command.time_ns < arrived_ns + timeout) {
             gateway.handle_command(index, command, command.time_ns.max(arrived_ns))?;
             answered = Some(index);
@@ -69,6 +69,7 @@ fn readings(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> VecDeque<(i64,
 /// The gateway between two requests.
 struct PollingGateway<'a, 'b> {
     input: MessageInput<'a>,
+    round_trip: i64,
     /// Readings not sent yet.
     readings: VecDeque<(i64, Vec<u8>)>,
     time_ns: i64,
@@ -78,14 +79,6 @@ struct PollingGateway<'a, 'b> {
 }
 
 impl PollingGateway<'_, '_> {
-    fn compression(&self) -> Compression {
-        self.input.scenario.session.compression
-    }
-
-    fn round_trip(&self) -> i64 {
-        nanoseconds(self.input.scenario.network.round_trip)
-    }
-
     fn push(&mut self, time_ns: i64, side: Side, bytes: Vec<u8>, role: MessageRole) {
         self.messages.push(Message::new(time_ns, side, bytes, role));
         self.time_ns = time_ns;
@@ -97,13 +90,13 @@ impl PollingGateway<'_, '_> {
 
     /// Posts a body and waits for the response.
     fn post(&mut self, body: Vec<u8>, role: MessageRole) -> Result<(), SimulateError> {
-        let compression = self.compression();
+        let Scenario { session, network, telemetry, .. } = self.input.scenario;
         let (body, rest) = self.padding.fill(Side::Client, role, body)?;
-        let body = compressed(&body, compression)?;
-        let request = http::post(&self.input.scenario.network.name, &body, compression, rest);
+        let body = compressed(&body, session.compression)?;
+        let request = http::post(&network.name, &body, session.compression, rest);
         self.push(self.time_ns, Side::Client, request, role);
-        let think = random_duration(self.input.scenario.telemetry.think, self.random);
-        let answered_ns = self.time_ns + self.round_trip() + think;
+        let think = random_duration(telemetry.think, self.random);
+        let answered_ns = self.time_ns + self.round_trip + think;
         self.push(answered_ns, Side::Server, http::nothing(answered_ns), MessageRole::Other);
         self.pause();
         Ok(())
@@ -121,7 +114,7 @@ impl PollingGateway<'_, '_> {
     fn handle_command(&mut self, index: usize, command: &PlannedCommand, time_ns: i64) -> Result<(), SimulateError> {
         let MessageInput { scenario, encoder, .. } = self.input;
         let body = encoder.command(command.form, command.message_id, time_ns, &command.actions);
-        let (compression, role) = (self.compression(), MessageRole::Command(index));
+        let (compression, role) = (scenario.session.compression, MessageRole::Command(index));
         let (body, rest) = self.padding.fill(Side::Server, role, body)?;
         let response = http::found(time_ns, &compressed(&body, compression)?, compression, rest);
         self.push(time_ns, Side::Server, response, role);

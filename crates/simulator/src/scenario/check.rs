@@ -47,10 +47,8 @@ impl Scenario {
         self.check_network()?;
         self.check_protocols()?;
         self.check_commands()?;
-        self.check_variation()?;
         self.check_devices()?;
         self.check_habits()?;
-        self.check_noise_and_capture()?;
         self.check_number_of_events()
     }
 
@@ -99,7 +97,12 @@ impl Scenario {
         wanted("network.name", &network.name, named, "a DNS name")?;
         within("network.round-trip", network.round_trip, MILLISECOND..=5 * SECOND)?;
         within("network.segment-size", network.segment_size, 64..=8_960)?;
-        probability("network.retransmission", network.retransmission)
+        probability("network.retransmission", network.retransmission)?;
+        within("noise.firmware-bytes", self.noise.firmware_bytes, 0..=1 << 24)?;
+        within("noise.host-bytes", self.noise.host_bytes, 0..=1 << 24)?;
+        probability("capture.loss", self.capture.loss)?;
+        probability("capture.duplication", self.capture.duplication)?;
+        probability("capture.reordering", self.capture.reordering)
     }
 
     fn check_protocols(&self) -> Result<(), ScenarioError> {
@@ -117,10 +120,6 @@ impl Scenario {
         probability("replies.coalesce", self.replies.coalesce)?;
         probability("firmware-change.after", self.firmware_change.after)?;
         within("firmware-change.bytes", self.firmware_change.bytes, 0..=MAX_ADDED_BYTES as usize)?;
-        self.check_padding()
-    }
-
-    fn check_padding(&self) -> Result<(), ScenarioError> {
         let padding = &self.padding;
         for (key, policy) in [("padding.policy", &padding.policy), ("padding.replies", &padding.replies)] {
             let fault = policy.check().err().map_or_else(String::new, |error| error.to_string());
@@ -131,21 +130,6 @@ impl Scenario {
         }
         let is_offered = padding.layer == PaddingLayer::Body || self.tls.version == Version::Tls13;
         wanted("padding.layer", "\"record\"", is_offered, "\"body\" with `tls.version` \"1.2\", which has no padding")
-    }
-
-    fn check_variation(&self) -> Result<(), ScenarioError> {
-        probability("command.second-app", self.command.second_app)?;
-        within("command.dummies", self.command.dummies, 0.0..=0.9)?;
-        let overlap = self.command.overlap;
-        probability("command.overlap.share", overlap.share)?;
-        let waits = self.session.framing == Framing::Http;
-        let text = "0 with `session.framing` \"http\": a gateway that polls replies before it takes the next command";
-        wanted("command.overlap.share", overlap.share, overlap.share <= 0.0 || !waits, text)?;
-        within("command.overlap.interval.min", overlap.interval.min, MILLISECOND..=HOUR)?;
-        within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)?;
-        let recurring = self.command.recurring;
-        probability("command.recurring.share", recurring.share)?;
-        within("command.recurring.commands", recurring.commands, u32::from(recurring.share > 0.0)..=10_000)
     }
 
     fn check_commands(&self) -> Result<(), ScenarioError> {
@@ -161,7 +145,19 @@ impl Scenario {
         within("learn.repeats", self.learn.repeats, 0..=1_000)?;
         within("learn.random", self.learn.random, u32::from(self.learn.repeats == 0)..=MAX_COMMANDS)?;
         within("test.commands", self.test.commands, 1..=MAX_COMMANDS)?;
-        within("labels.error", self.labels.error, ZERO..=DAY)
+        within("labels.error", self.labels.error, ZERO..=DAY)?;
+        probability("command.second-app", command.second_app)?;
+        within("command.dummies", command.dummies, 0.0..=0.9)?;
+        let overlap = command.overlap;
+        probability("command.overlap.share", overlap.share)?;
+        let waits = self.session.framing == Framing::Http;
+        let text = "0 with `session.framing` \"http\": a gateway that polls replies before it takes the next command";
+        wanted("command.overlap.share", overlap.share, overlap.share <= 0.0 || !waits, text)?;
+        within("command.overlap.interval.min", overlap.interval.min, MILLISECOND..=HOUR)?;
+        within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)?;
+        let recurring = command.recurring;
+        probability("command.recurring.share", recurring.share)?;
+        within("command.recurring.commands", recurring.commands, u32::from(recurring.share > 0.0)..=10_000)
     }
 
     fn check_devices(&self) -> Result<(), ScenarioError> {
@@ -255,14 +251,6 @@ impl Scenario {
             within(&format!("{key}, min"), padding.min, 0..=MAX_ADDED_BYTES)?;
             within(&format!("{key}, max"), padding.max, padding.min..=MAX_ADDED_BYTES)
         })
-    }
-
-    fn check_noise_and_capture(&self) -> Result<(), ScenarioError> {
-        within("noise.firmware-bytes", self.noise.firmware_bytes, 0..=1 << 24)?;
-        within("noise.host-bytes", self.noise.host_bytes, 0..=1 << 24)?;
-        probability("capture.loss", self.capture.loss)?;
-        probability("capture.duplication", self.capture.duplication)?;
-        probability("capture.reordering", self.capture.reordering)
     }
 }
 
