@@ -4,7 +4,6 @@
 
 mod bucket_table;
 mod countermeasures;
-mod exact_table;
 mod frontier;
 mod home_traffic;
 mod padded_home;
@@ -15,8 +14,7 @@ mod table_source;
 
 pub use bucket_table::{BucketTable, Goal, TableRules, TableSearch};
 pub use countermeasures::{CountermeasureCost, CountermeasureError, Countermeasures, ReplyForm, ReplyTraffic, Sending};
-pub use exact_table::{NoTable, exact_table};
-pub use frontier::Frontier;
+pub use frontier::{Frontier, NoTable, exact_table};
 pub use home_traffic::{CountermeasureEffect, HomeTraffic};
 pub use padded_home::{JudgedPolicy, PaddedHome, PaddingCost};
 pub use padded_observation::{PaddedOutputs, seen_groups, seen_rows};

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::judge::TruthRank;
-use crate::judged_command::JudgedCommand;
-use crate::judged_run::JudgedRun;
+use crate::judged_run::{JudgedCommand, JudgedRun};
 
 /// The outcome of a label or command; the fields are the columns.
 #[derive(Debug, Default, Serialize)]

@@ -32,13 +32,16 @@ pub struct Evaluation {
 impl Evaluation {
     /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits.
     pub fn new(run: &JudgedRun, prior_bits: Option<f64>) -> Self {
-        let judged = JudgedLabels {
-            before: run.before.as_ref().map(|before| run.judged(before)),
-            after: run.judged(&run.after),
-            fit: run.fit,
-            subject: Some(&run.subject),
-        };
-        Self::of_labels(&run.labels, &run.after.matching, &judged, prior_bits)
+        let before = run.before.as_ref().map(|before| run.judged(before));
+        let answers = (run.fit, Some(&*run.subject));
+        Self::of_labels(
+            &run.labels,
+            &run.after.matching,
+            before.as_deref(),
+            &run.judged(&run.after),
+            answers,
+            prior_bits,
+        )
     }
 
     /// The figures of labels that were judged by several models: each row by one of them. `matching` says which
@@ -60,40 +63,37 @@ impl Evaluation {
             is_judged.then_some(all)
         };
         let runs = || parts.iter().filter_map(|part| part.run.as_ref());
-        let judged = JudgedLabels {
-            before: judged(&|run| run.before.as_ref()),
-            after: judged(&|run| Some(&run.after)).unwrap_or_default(),
-            fit: runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All),
-            subject: runs().map(|run| &*run.subject).next(),
-        };
-        Self::of_labels(labels, matching, &judged, None)
+        let before = judged(&|run| run.before.as_ref());
+        let after = judged(&|run| Some(&run.after)).unwrap_or_default();
+        let fit = runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All);
+        let subject = runs().map(|run| &*run.subject).next();
+        Self::of_labels(labels, matching, before.as_deref(), &after, (fit, subject), None)
     }
 
-    fn of_labels(labels: &LabelFile, matching: &Matching, judged: &JudgedLabels<'_>, prior_bits: Option<f64>) -> Self {
-        let JudgedLabels { before, after, fit, subject } = judged;
+    /// The figures of judged labels, without those `before` a pruner where there is none; `subject` says who answered, if
+    /// anybody did.
+    fn of_labels(
+        labels: &LabelFile,
+        matching: &Matching,
+        before: Option<&[JudgedLabel<'_>]>,
+        after: &[JudgedLabel<'_>],
+        (fit, subject): (ModelFit, Option<&str>),
+        prior_bits: Option<f64>,
+    ) -> Self {
         let (matches, after_pruning) = (MatchCounts::new(matching), Score::new(after, prior_bits));
         let actions = &labels.labels().actions;
         Self {
             schema: SCHEMA,
-            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, *fit, *subject),
+            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, fit, subject),
             commands: labels.labels().rows.len(),
             matches,
-            before_pruning: before.as_ref().map(|before| Score::new(before, prior_bits)),
+            before_pruning: before.map(|before| Score::new(before, prior_bits)),
             after_pruning,
             actions: ActionScore::of_each(actions, after),
             confusion: Confusion::new(actions.len(), after),
             clock: ClockCorrection::of(labels),
         }
     }
-}
-
-struct JudgedLabels<'a> {
-    /// `None` without a pruner.
-    before: Option<Vec<JudgedLabel<'a>>>,
-    after: Vec<JudgedLabel<'a>>,
-    fit: ModelFit,
-    /// `None` without any answer.
-    subject: Option<&'a str>,
 }
 
 /// Rows of a label file, and how a model answered for their commands.

@@ -12,8 +12,7 @@ use crate::error::EvaluationError;
 use crate::evaluation::Evaluation;
 use crate::information::prior_bits;
 use crate::judge::CandidateJudge;
-use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
-use crate::judged_run::{JudgedRun, MatchedCommands};
+use crate::judged_run::{JudgedCommand, JudgedRun, LabelIndex, MatchedCommands, after_pruning};
 use crate::padded_input::{PaddedInput, PaddingOverhead};
 
 /// The stages that work on commands, in order.

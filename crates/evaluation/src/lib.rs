@@ -25,7 +25,6 @@ mod evaluation;
 mod evaluator;
 mod information;
 mod judge;
-mod judged_command;
 mod judged_run;
 pub mod measured_leak;
 mod padded_input;

@@ -105,12 +105,11 @@ impl Score {
         let count =
             |is_counted: &dyn Fn(&Judgement) -> bool| found().filter(|judgement| is_counted(judgement)).count() as u64;
         let (commands, among) = (labels.len() as u64, count(&|judgement| judgement.rank.is_candidate()));
-        let is_top = |judgement: &Judgement| judgement.rank == TruthRank::Listed(1);
         let unique = count(&|judgement| judgement.candidates == 1);
         let unique_correct = count(&|judgement| judgement.candidates == 1 && judgement.rank.is_candidate());
-        let top_1 = count(&is_top);
+        let top_1 = count(&|judgement| judgement.rank == TruthRank::Listed(1));
         let top_5 = count(&|judgement| judgement.rank.position().is_some_and(|position| position <= 5));
-        let credible_set = CredibleSet::new(labels);
+        let credible = count(&Judgement::is_credible);
         let interval = |part: u64| wilson(part, commands, Confidence::USUAL);
         Self {
             intervals: ScoreIntervals {
@@ -119,7 +118,7 @@ impl Score {
                 top_5: interval(top_5),
                 unique: interval(unique),
                 unique_correct: interval(unique_correct),
-                coverage: interval(credible_set.among),
+                coverage: interval(credible),
             },
             commands,
             among,
@@ -132,22 +131,14 @@ impl Score {
             unexplained: count(&|judgement| judgement.candidates == 0),
             cut_lists: count(&|judgement| judgement.is_truncated),
             candidates: CandidateCounts::new(found().map(|judgement| judgement.candidates)).unwrap_or_default(),
-            credible_set,
+            credible_set: CredibleSet {
+                among: credible,
+                coverage: share(credible, commands).unwrap_or(0.0),
+                size: CandidateCounts::new(found().map(|judgement| judgement.probabilities.credible_size))
+                    .unwrap_or_default(),
+            },
             calibration: Calibration::over(found()).with_missed(commands - found().count() as u64),
             information: Information::new(labels.iter().map(|label| label.judgement), prior_bits),
-        }
-    }
-}
-
-impl CredibleSet {
-    fn new(labels: &[JudgedLabel<'_>]) -> Self {
-        let found = || labels.iter().filter_map(|label| label.judgement);
-        let among = found().filter(|judgement| judgement.is_credible()).count() as u64;
-        Self {
-            among,
-            coverage: share(among, labels.len() as u64).unwrap_or(0.0),
-            size: CandidateCounts::new(found().map(|judgement| judgement.probabilities.credible_size))
-                .unwrap_or_default(),
         }
     }
 }

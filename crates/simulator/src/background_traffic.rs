@@ -44,13 +44,20 @@ impl Simulator {
         for time_ns in recurring_times(noise.firmware_period, from_ns, until_ns, &mut random) {
             let tls = TlsSettings { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
             let ends = [hosts.gateway, hosts.firmware];
-            packets.extend(self.fetch(seed, time_ns, ends, &self.firmware, tls, noise.firmware_bytes, &mut random)?);
+            packets.extend(self.fetch(
+                seed,
+                time_ns,
+                ends,
+                (&self.firmware, tls),
+                noise.firmware_bytes,
+                &mut random,
+            )?);
         }
         let mut random = stream(3);
         for time_ns in recurring_times(noise.host_period, from_ns, until_ns, &mut random) {
             let tls = TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
             let ends = [hosts.laptop, hosts.website];
-            packets.extend(self.fetch(seed, time_ns, ends, &self.website, tls, noise.host_bytes, &mut random)?);
+            packets.extend(self.fetch(seed, time_ns, ends, (&self.website, tls), noise.host_bytes, &mut random)?);
         }
         Ok(packets)
     }
@@ -113,8 +120,7 @@ impl Simulator {
         seed: Seed,
         open_ns: i64,
         hosts: [Host; 2],
-        identity: &ServerIdentity,
-        tls: TlsSettings,
+        (identity, tls): (&ServerIdentity, TlsSettings),
         bytes: usize,
         random: &mut ChaCha20Rng,
     ) -> Result<Vec<SimulatedPacket>, SimulateError> {

@@ -1,6 +1,6 @@
 //! The labels and the inventory of a simulation, as files.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
 
 use crate::home_life::AttackTime;
 use crate::scenario::{DeviceKind, Resolution};
@@ -35,11 +35,7 @@ pub(crate) fn attacks(attacks: &[AttackTime]) -> String {
 
 /// The devices as an inventory file: `[[device]]` with name, count and actions.
 pub(crate) fn inventory(devices: &[DeviceKind]) -> Result<String, SimulateError> {
-    #[derive(Serialize)]
-    struct InventoryFile<'a> {
-        device: &'a [DeviceKind],
-    }
-    toml::to_string(&InventoryFile { device: devices }).map_err(SimulateError::encoding("the inventory"))
+    toml::to_string(&BTreeMap::from([("device", devices)])).map_err(SimulateError::encoding("the inventory"))
 }
 
 fn seconds(time_ns: i64, resolution: Resolution) -> String {

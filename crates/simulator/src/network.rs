@@ -1,9 +1,7 @@
 //! The network below TLS: packets, TCP connections and captures, independent of their content.
 
-mod capture;
 mod packet;
 mod tcp;
 
-pub(crate) use capture::{captured, pcap_file};
-pub(crate) use packet::{Host, Hosts, SimulatedPacket};
+pub(crate) use packet::{Host, Hosts, SimulatedPacket, captured, pcap_file};
 pub(crate) use tcp::{TcpConnection, TcpRoute};

@@ -3,8 +3,6 @@
 mod check;
 mod commands;
 mod habits;
-mod network;
-mod padding;
 mod protocols;
 mod variation;
 
@@ -18,10 +16,9 @@ pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
 };
 pub use habits::{Attack, AttackKind, Days, HabitSettings, Holiday, PlayedAction, Routine, Sun, TimeOfDay};
-pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
-pub use padding::{PaddingLayer, PaddingSettings};
 pub use protocols::{
-    Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
+    CaptureSettings, Framing, InitialSequence, NetworkSettings, NoiseSettings, PaddingLayer, PaddingSettings,
+    QualityOfService, ReplyMode, ReplySettings, Resolution, SessionSettings, Suite, TelemetrySettings, TlsSettings,
     Version,
 };
 pub use variation::{Compression, DurationRange, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};

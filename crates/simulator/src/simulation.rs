@@ -7,14 +7,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use sizeleak_platform::storage::replace;
 
-use crate::application::{self, Message, MessagePadding, MessageRole};
+use crate::application::{Message, MessagePadding, MessageRole, PushSession, poll_messages};
 use crate::command_frames::{self, flow_frames};
 use crate::command_generator::{CapturePart, WantedCommand};
 use crate::home_life::{AttackTime, HomeLife};
 use crate::live_home::LiveHome;
 use crate::network::SimulatedPacket;
 use crate::random_streams::{Purpose, Seed};
-use crate::scenario::Resolution;
+use crate::scenario::{Framing, Resolution};
 use crate::schedule::{PlannedConnection, Schedule, ScheduleRandom};
 use crate::time::{DAY, MICROSECOND, MILLISECOND, SECOND, nanoseconds};
 use crate::tls::ServerIdentity;
@@ -270,7 +270,11 @@ impl Simulator {
         let mut key = self.home.seed.stream(Purpose::Padding, 0);
         let padded = seed.stream(Purpose::Padding, index);
         let mut padding = MessagePadding::new(&self.home.scenario, &connection.commands, &mut key, padded);
-        application::messages(self.home.input(connection, ready_ns), &mut padding, random)
+        let input = self.home.input(connection, ready_ns);
+        if input.scenario.session.framing == Framing::Http {
+            return poll_messages(input, &mut padding, random);
+        }
+        PushSession::begin(input, random)?.all_messages(input, &mut padding)
     }
 
     fn truths(&self, connection: &PlannedConnection, sent: &[SentMessage]) -> Vec<Truth> {

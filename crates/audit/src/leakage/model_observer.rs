@@ -150,7 +150,7 @@ mod tests {
     use sizeleak_model::Inventory;
 
     use super::*;
-    use crate::leakage::other_inventory::with_inventory;
+    use crate::leakage::with_inventory;
     use sizeleak_inference::space::{Premises, PriorName};
 
     const HOME: &str = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\

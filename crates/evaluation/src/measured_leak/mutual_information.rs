@@ -84,7 +84,9 @@ impl PairCounts {
     fn bits(&mut self, rows: &[usize]) -> [f64; 2] {
         for (numbers, counts) in self.numbers.iter().zip(&mut self.counts) {
             counts.fill(0);
-            rows.iter().for_each(|row| counts[numbers[*row]] += 1);
+            for row in rows {
+                counts[numbers[*row]] += 1;
+            }
         }
         let all = rows.len().max(1) as f64;
         let [secrets, cells, pairs] = self.counts.each_ref().map(|counts| entropy(counts, all));

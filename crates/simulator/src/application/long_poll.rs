@@ -9,10 +9,9 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
 use super::padding::MessagePadding;
-use super::reply::replies;
-use super::{Message, MessageInput, MessageRole};
+use super::{Message, MessageInput, MessageRole, replies};
 use crate::SimulateError;
-use crate::framing::compression::compressed;
+use crate::framing::compressed;
 use crate::framing::http;
 use crate::random_streams::{random_duration, recurring_times};
 use crate::scenario::Scenario;
@@ -20,14 +19,15 @@ use crate::schedule::PlannedCommand;
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
-pub(super) fn messages(
+/// All messages of a connection, in order of time.
+pub(crate) fn poll_messages(
     input: MessageInput<'_>,
     padding: &mut MessagePadding<'_>,
-    random: &mut ChaCha20Rng,
+    mut random: ChaCha20Rng,
 ) -> Result<Vec<Message>, SimulateError> {
-    let readings = readings(input, random);
+    let readings = readings(input, &mut random);
     let (time_ns, messages, round_trip) = (input.ready_ns, Vec::new(), nanoseconds(input.scenario.network.round_trip));
-    let mut gateway = PollingGateway { input, round_trip, readings, time_ns, messages, padding, random };
+    let mut gateway = PollingGateway { input, round_trip, readings, time_ns, messages, padding, random: &mut random };
     let close_ns = input.connection.close_ns;
     let timeout = nanoseconds(input.scenario.session.poll_timeout);
     let mut commands = input.connection.commands.iter().enumerate().peekable();

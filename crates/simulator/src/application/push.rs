@@ -7,10 +7,9 @@ use rand_chacha::ChaCha20Rng;
 
 use super::padding::MessagePadding;
 use super::push_protocol::PushProtocol;
-use super::reply::replies;
-use super::{Message, MessageInput, MessageRole};
+use super::{Message, MessageInput, MessageRole, replies};
 use crate::SimulateError;
-use crate::framing::compression::compressed;
+use crate::framing::compressed;
 use crate::random_streams::{random_duration, recurring_times};
 use crate::schedule::PlannedCommand;
 use crate::time::{MILLISECOND, SECOND, nanoseconds};
@@ -110,7 +109,7 @@ impl PushSession {
     }
 
     /// All messages until the connection closes, in order of time.
-    pub(super) fn all_messages(
+    pub(crate) fn all_messages(
         mut self,
         input: MessageInput<'_>,
         padding: &mut MessagePadding<'_>,

@@ -201,7 +201,9 @@ pub(super) fn reply_noise(
     let of_actions = traits.actions.iter().map(of_action).collect::<Result<Vec<Vec<usize>>, SimulateError>>()?;
     let mut per_action = vec![vec![0; classes.len()]; of_actions.len()];
     for (row, sent) in per_action.iter_mut().zip(of_actions) {
-        sent.into_iter().for_each(|class| row[class] += 1);
+        for class in sent {
+            row[class] += 1;
+        }
     }
     Ok(ReplyNoise::Classes(ReplyClasses {
         per_action,
@@ -271,8 +273,8 @@ impl<'a> ObservedSizes<'a> {
         let policy = if side == Side::Server { &padding.policy } else { &padding.replies };
         let padded = |size| policy.padded(size).unwrap_or(size);
         let message = application::padded_length(self.scenario, side, body, padded)?;
-        let size = if tls.suite.is_padded() { wire_lengths(tls, message, &[]).into_iter().sum() } else { message };
-        self.wire_sizes.insert(key, size);
-        Ok(size)
+        let length = if tls.suite.is_padded() { wire_lengths(tls, message, &[]).into_iter().sum() } else { message };
+        self.wire_sizes.insert(key, length);
+        Ok(length)
     }
 }

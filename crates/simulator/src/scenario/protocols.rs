@@ -1,7 +1,11 @@
-//! The tables of a scenario about TLS, the protocol inside it, replies and telemetry.
+//! The tables of a scenario about the network and its background traffic, the capture, TLS, the protocol inside it, replies,
+//! telemetry and padding.
+
+use std::net::{IpAddr, Ipv4Addr};
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+use sizeleak_model::policies::PaddingPolicy;
 
 use super::variation::{Compression, DurationRange};
 
@@ -144,5 +148,165 @@ impl Default for ReplySettings {
 impl Default for TelemetrySettings {
     fn default() -> Self {
         Self { period: SignedDuration::from_secs(45), think: DurationRange::from_millis(1, 8) }
+    }
+}
+
+/// Addresses and TCP. With IPv6 addresses the whole network uses IPv6.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NetworkSettings {
+    pub gateway: IpAddr,
+    pub service: IpAddr,
+    pub port: u16,
+    pub name: String,
+    /// The round-trip time from the capture point to the service.
+    pub round_trip: SignedDuration,
+    /// The maximum segment size, in bytes.
+    pub segment_size: u16,
+    pub initial_sequence: InitialSequence,
+    pub retransmission: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialSequence {
+    Random,
+    /// Just below 2³², so that they wrap within the first messages.
+    NearWrap,
+}
+
+/// Background traffic. Periods are the mean time between two events; 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NoiseSettings {
+    /// The gateway fetches a firmware update from another service, over TLS.
+    pub firmware_period: SignedDuration,
+    pub firmware_bytes: usize,
+    /// Another host of the home fetches from a website, over TLS.
+    pub host_period: SignedDuration,
+    pub host_bytes: usize,
+    /// The gateway or another host looks up a name.
+    pub dns_period: SignedDuration,
+    /// The gateway queries the time.
+    pub ntp_period: SignedDuration,
+}
+
+/// Resolution and disturbances of the capture. Probabilities are for each packet.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CaptureSettings {
+    pub resolution: Resolution,
+    /// Whether it starts after the gateway's connection was opened.
+    pub mid_stream: bool,
+    /// The probability that a packet is missing from the capture, although it arrived.
+    pub loss: f64,
+    /// The probability that a packet is captured twice.
+    pub duplication: f64,
+    /// The probability that a packet is captured up to 5 ms late.
+    pub reordering: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resolution {
+    #[default]
+    Microsecond,
+    Nanosecond,
+}
+
+impl Default for NetworkSettings {
+    fn default() -> Self {
+        Self {
+            gateway: IpAddr::V4(Ipv4Addr::new(192, 168, 1, 20)),
+            service: IpAddr::V4(Ipv4Addr::new(203, 0, 113, 10)),
+            port: 443,
+            name: "hub.example".into(),
+            round_trip: SignedDuration::from_millis(24),
+            segment_size: 1460,
+            initial_sequence: InitialSequence::Random,
+            retransmission: 0.0,
+        }
+    }
+}
+
+impl Default for NoiseSettings {
+    fn default() -> Self {
+        Self {
+            firmware_period: SignedDuration::from_mins(25),
+            firmware_bytes: 3_000,
+            host_period: SignedDuration::from_mins(10),
+            host_bytes: 1_500,
+            dns_period: SignedDuration::from_mins(4),
+            ntp_period: SignedDuration::from_mins(15),
+        }
+    }
+}
+
+/// To which sizes commands and replies are padded. All other messages stay as they are: they say nothing of a command.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PaddingSettings {
+    /// The service's padding of commands.
+    #[serde(with = "name_or_table")]
+    pub policy: PaddingPolicy,
+    /// The gateway's padding of each reply.
+    #[serde(with = "name_or_table")]
+    pub replies: PaddingPolicy,
+    /// Where the padding is.
+    pub layer: PaddingLayer,
+}
+
+/// Where padding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PaddingLayer {
+    /// Blanks after the JSON: the message with its framing has the policy's size. Where the framing has no message of that
+    /// size, it is padded as one that is larger.
+    #[default]
+    Body,
+    /// TLS record padding (RFC 8446 section 5.4): the plaintext of each record has the policy's size, at most 16384 bytes.
+    Record,
+}
+
+/// A policy as a name, `"multiple:16"`, or as a table like that of a policy's file, `{ kind = "multiple", bytes = 16 }`.
+mod name_or_table {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use sizeleak_model::policies::PaddingPolicy;
+
+    pub(super) fn serialize<S: Serializer>(policy: &PaddingPolicy, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = policy.to_string();
+        if name.parse().as_ref() == Ok(policy) { serializer.serialize_str(&name) } else { policy.serialize(serializer) }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PaddingPolicy, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(name) => name.parse().map_err(D::Error::custom),
+            table => PaddingPolicy::deserialize(table).map_err(|error| D::Error::custom(error.message())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_names_or_tables() {
+        let settings: PaddingSettings =
+            toml::from_str("policy = { kind = \"table\", buckets = [104, 160] }\nreplies = \"constant:64\"").unwrap();
+        let policy = PaddingPolicy::Table { buckets: vec![104, 160] };
+        let replies = PaddingPolicy::Constant { bytes: 64 };
+        assert_eq!(settings, PaddingSettings { policy, replies, layer: PaddingLayer::Body });
+        let text = toml::to_string(&settings).unwrap();
+        assert_eq!(toml::from_str::<PaddingSettings>(&text).unwrap(), settings);
+    }
+
+    #[test]
+    fn errors_name_the_fault() {
+        let error = |text| toml::from_str::<PaddingSettings>(text).unwrap_err().to_string();
+        assert!(error("policy = \"pad\"").contains("there is no padding policy `pad`"));
+        assert!(error("policy = { kind = \"table\", sizes = [1] }").contains("unknown field `sizes`"));
+        assert!(error("policy = 16").contains("invalid type: integer `16`"), "{}", error("policy = 16"));
     }
 }

@@ -70,18 +70,13 @@ fn like_gcm(suite: CipherSuite, algorithm: &'static dyn Tls12AeadAlgorithm) -> T
 /// MAC-then-encrypt with the cipher `A` and the MAC `M`.
 struct MacThenEncrypt<A, M>(PhantomData<fn() -> (A, M)>);
 
-trait AesCipher: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
+trait Shared: KeyInit + Clone + Send + Sync + 'static {}
+impl<T: KeyInit + Clone + Send + Sync + 'static> Shared for T {}
 
-impl<A> AesCipher for A where
-    A: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone
-{
-}
+trait AesCipher: Shared + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> {}
+impl<A: Shared + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> AesCipher for A {}
 
-impl<A, M> Tls12AeadAlgorithm for MacThenEncrypt<A, M>
-where
-    A: AesCipher + Send + Sync + 'static,
-    M: Mac + KeyInit + Clone + Send + Sync + 'static,
-{
+impl<A: AesCipher, M: Mac + Shared> Tls12AeadAlgorithm for MacThenEncrypt<A, M> {
     fn encrypter(&self, key: AeadKey, iv: &[u8], _: &[u8]) -> Box<dyn MessageEncrypter> {
         Box::new(DirectionKeys::<A, M>::new(key.as_ref(), iv))
     }
@@ -114,7 +109,7 @@ struct DirectionKeys<A, M> {
     keys: Option<(A, M)>,
 }
 
-impl<A: AesCipher, M: Mac + KeyInit + Clone> DirectionKeys<A, M> {
+impl<A: AesCipher, M: Mac + Shared> DirectionKeys<A, M> {
     fn new(mac: &[u8], cipher: &[u8]) -> Self {
         Self { keys: A::new_from_slice(cipher).ok().zip(<M as KeyInit>::new_from_slice(mac).ok()) }
     }
@@ -122,11 +117,7 @@ impl<A: AesCipher, M: Mac + KeyInit + Clone> DirectionKeys<A, M> {
     const MAC: usize = <M as OutputSizeUser>::OutputSize::USIZE;
 }
 
-impl<A, M> MessageEncrypter for DirectionKeys<A, M>
-where
-    A: AesCipher + Send + Sync,
-    M: Mac + KeyInit + Clone + Send + Sync,
-{
+impl<A: AesCipher, M: Mac + Shared> MessageEncrypter for DirectionKeys<A, M> {
     fn encrypt(&mut self, msg: OutboundPlainMessage<'_>, seq: u64) -> Result<OutboundOpaqueMessage, Error> {
         let (cipher, mac) = self.keys.as_ref().ok_or(Error::EncryptError)?;
         let length = self.encrypted_payload_len(msg.payload.len());
@@ -151,11 +142,7 @@ where
     }
 }
 
-impl<A, M> MessageDecrypter for DirectionKeys<A, M>
-where
-    A: AesCipher + Send + Sync,
-    M: Mac + KeyInit + Clone + Send + Sync,
-{
+impl<A: AesCipher, M: Mac + Shared> MessageDecrypter for DirectionKeys<A, M> {
     fn decrypt<'a>(&mut self, mut msg: InboundOpaqueMessage<'a>, seq: u64) -> Result<InboundPlainMessage<'a>, Error> {
         let (cipher, mac) = self.keys.as_ref().ok_or(Error::DecryptError)?;
         let (typ, version) = (msg.typ, msg.version);
