@@ -80,7 +80,6 @@ impl ScheduleRandom {
 /// The gateway's connections in one capture.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
     pub(crate) connections: Vec<PlannedConnection>,
 }
@@ -130,7 +129,7 @@ impl Schedule {
         }
         let close_ns = planned.last().map_or(time_ns, |last| last.time_ns) + after_last;
         connections.push(PlannedConnection { open_ns, close_ns, commands: planned, firmware });
-        Self { start_ns, end_ns: close_ns + SETTLE, connections }
+        Self { end_ns: close_ns + SETTLE, connections }
     }
 }
 

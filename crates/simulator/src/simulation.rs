@@ -224,10 +224,10 @@ impl Simulator {
         }
         let bytes = match form {
             TestForm::Capture => {
-                let mut all = self.background(seed, schedule.start_ns, schedule.end_ns)?;
+                let mut all = self.background(seed, start_ns, schedule.end_ns)?;
                 all.extend(packets);
                 let random = seed.stream(Purpose::Capture, 0);
-                let captured = network::captured(all, scenario.capture, schedule.start_ns, random);
+                let captured = network::captured(all, scenario.capture, start_ns, random);
                 network::pcap_file(&captured, scenario.capture.resolution)?
             }
             TestForm::Frames => command_frames::stream(&frames)?,

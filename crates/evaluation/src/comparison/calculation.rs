@@ -1,7 +1,7 @@
 //! Computes figures, their intervals and their differences.
 
 use super::figure::{
-    CommandOutcome, FIGURES, Figure, FigureDifference, FigureKind, FigureValue, Requirement, RunOutcomes, judged,
+    CommandOutcome, FIGURES, Figure, FigureDifference, FigureKind, FigureValue, RunOutcomes, has_candidates, judged,
 };
 use crate::calibration::{BINS, Calibration};
 use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval, interval_of_absolute_sum};
@@ -45,10 +45,10 @@ impl BootstrapFigures {
 /// commands lack it.
 fn sampled(kind: FigureKind, run: &RunOutcomes<'_>, outcomes: &[CommandOutcome<'_>]) -> Option<f64> {
     match kind {
-        FigureKind::Share(holds, requirement) => requirement.is_met(run).then(|| share(outcomes, holds))?,
-        FigureKind::Summary(over) => Requirement::Candidates.is_met(run).then(|| over(outcomes, run.prior_bits))?,
+        FigureKind::Share(holds, has_it) => has_it(run).then(|| share(outcomes, holds))?,
+        FigureKind::Summary(over) => has_candidates(run).then(|| over(outcomes, run.prior_bits))?,
         FigureKind::CalibrationError => {
-            Requirement::Candidates.is_met(run).then(|| Calibration::over(judged(outcomes)).expected_error)?
+            has_candidates(run).then(|| Calibration::over(judged(outcomes)).expected_error)?
         }
         FigureKind::Spurious(_) => None,
     }
@@ -117,8 +117,8 @@ impl ComparedFigure<'_> {
 
     fn difference(&self) -> Option<FigureDifference> {
         match self.kind {
-            FigureKind::Share(holds, requirement) => {
-                let pairs = self.runs.iter().all(|run| requirement.is_met(run)).then(|| pairs(self.runs, holds))?;
+            FigureKind::Share(holds, has_it) => {
+                let pairs = self.runs.iter().all(|run| has_it(run)).then(|| pairs(self.runs, holds))?;
                 let bootstrap = self.bootstrap_interval(pairs.difference(), IntervalMethod::Percentile);
                 let paired = pairs.interval(CONFIDENCE);
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));

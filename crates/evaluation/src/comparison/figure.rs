@@ -30,31 +30,13 @@ pub enum Unit {
 
 #[derive(Clone, Copy)]
 pub(super) enum FigureKind {
-    /// The share of labelled commands for which a condition holds.
-    Share(fn(&CommandOutcome<'_>) -> bool, Requirement),
+    /// The share of labelled commands for which a condition holds, of a pipeline that has what it is about.
+    Share(fn(&CommandOutcome<'_>) -> bool, fn(&RunOutcomes<'_>) -> bool),
     /// Another figure over any of the labelled commands, given the entropy of what is known without sizes, in bits.
     Summary(fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>),
     CalibrationError,
     /// How many commands have no label, times a factor, given the days.
     Spurious(fn(f64) -> Option<f64>),
-}
-
-/// What a pipeline must produce so that shares of its commands can be computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Requirement {
-    Commands,
-    Candidates,
-    Pruner,
-}
-
-impl Requirement {
-    pub(super) fn is_met(self, run: &RunOutcomes<'_>) -> bool {
-        match self {
-            Self::Commands => true,
-            Self::Candidates => run.evaluation.is_some(),
-            Self::Pruner => run.evaluation.is_some_and(|evaluation| evaluation.before_pruning.is_some()),
-        }
-    }
 }
 
 const fn figure(key: &'static str, title: &'static str, unit: Unit, kind: FigureKind) -> Figure {
@@ -65,9 +47,9 @@ const fn share(
     key: &'static str,
     title: &'static str,
     holds: fn(&CommandOutcome<'_>) -> bool,
-    requirement: Requirement,
+    has_it: fn(&RunOutcomes<'_>) -> bool,
 ) -> Figure {
-    figure(key, title, Unit::Percent, FigureKind::Share(holds, requirement))
+    figure(key, title, Unit::Percent, FigureKind::Share(holds, has_it))
 }
 
 const fn summary(
@@ -79,26 +61,26 @@ const fn summary(
 
 /// All figures, in the order in which they are shown.
 pub const FIGURES: [Figure; 13] = [
-    share("missed", "no command of its own", |outcome| !outcome.is_found, Requirement::Commands),
+    share("missed", "no command of its own", |outcome| !outcome.is_found, |_| true),
     share(
         "among_before_pruning",
         "truth among, before pruning",
         |outcome| outcome.before.is_some_and(|before| before.rank.is_candidate()),
-        Requirement::Pruner,
+        has_pruner,
     ),
     share(
         "among",
         "truth among the candidates",
         |outcome| outcome.after.is_some_and(|after| after.rank.is_candidate()),
-        Requirement::Candidates,
+        has_candidates,
     ),
-    share("top_1", "truth the first candidate", |outcome| outcome.is_within(1), Requirement::Candidates),
-    share("top_5", "truth among the first five", |outcome| outcome.is_within(5), Requirement::Candidates),
+    share("top_1", "truth the first candidate", |outcome| outcome.is_within(1), has_candidates),
+    share("top_5", "truth among the first five", |outcome| outcome.is_within(5), has_candidates),
     share(
         "credible_coverage",
         "truth in the credible set",
         |outcome| outcome.after.is_some_and(Judgement::is_credible),
-        Requirement::Candidates,
+        has_candidates,
     ),
     summary(("candidates_mean", "candidates, mean", 1), |outcomes, _| {
         Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.mean)
@@ -150,6 +132,14 @@ impl<'a> RunOutcomes<'a> {
             prior_bits: evaluation.and_then(|evaluation| evaluation.after_pruning.information.prior_bits),
         }
     }
+}
+
+pub(super) fn has_candidates(run: &RunOutcomes<'_>) -> bool {
+    run.evaluation.is_some()
+}
+
+fn has_pruner(run: &RunOutcomes<'_>) -> bool {
+    run.evaluation.is_some_and(|evaluation| evaluation.before_pruning.is_some())
 }
 
 #[derive(Debug, Clone, Copy)]
