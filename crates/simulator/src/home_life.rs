@@ -19,6 +19,8 @@ use crate::random_streams::{Purpose, Seed};
 use crate::scenario::{Attack, AttackKind, Days, Scenario, Sun, TimeOfDay};
 use crate::time::{DAY, SECOND};
 
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
 const LEAST_GAP: i64 = 2 * SECOND;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,9 +175,7 @@ impl<'a> HomeLife<'a> {
     }
 }
 
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-
+/// What attacks do to the commands of a home.
 impl HomeLife<'_> {
     /// Carries out an attack; `None` if the home gives no occasion for it.
     fn attack(
