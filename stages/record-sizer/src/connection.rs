@@ -3,21 +3,19 @@
 //! Nearly all segments carry application data and come in order. The state for these is in [`Connection`] itself; all
 //! other state is in a box that exists only while it is needed.
 
-mod declared;
-
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, OwnedSegment, Segment};
 
-use crate::findings::{Findings, Incident, PayloadUse, TlsEvent, merge_directions};
+use crate::findings::{EventKind, Findings, Incident, PayloadUse, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
-use crate::framing::LengthFramer;
+use crate::framing::{self, LengthFramer};
 use crate::handshake::HandshakeReader;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
-use crate::rivals::{Rivals, Run, SynAge};
+use crate::rivals::{Rivals, Run};
 use crate::session::{Negotiation, SessionKeys, TlsSession};
 use crate::stream_position::StreamPosition;
 
@@ -110,7 +108,33 @@ impl Connection {
         connection
     }
 
-    pub(crate) fn syn_meaning(&mut self, segment: &Segment<'_>) -> SynMeaning {
+    /// Takes a SYN: it opens the connection, repeats the one that has, or is of another connection on the same ports. One
+    /// that answers the other side with another number than before shows that both begin another connection, even if that
+    /// other SYN has the number of this one. With the same number, the stream has to tell.
+    pub(crate) fn syn(&mut self, segment: &Segment<'_>, findings: &mut Findings) {
+        let &Segment { direction, sequence, .. } = segment;
+        let meaning = self.syn_meaning(segment);
+        match meaning {
+            // Behind data, it may be of another connection with the same number.
+            SynMeaning::Known if self.reassembly(direction).has_data() => self.rivals(direction).repeat_syn(sequence),
+            SynMeaning::Known => {}
+            SynMeaning::Opens => self.open(direction, sequence, findings),
+            // It may be forged.
+            SynMeaning::NewConnection => self.rivals(direction).start_with_syn(sequence),
+        }
+        let Some(asked) = segment.acknowledgement.map(|number| number.wrapping_sub(1)) else { return };
+        let other = direction.reversed();
+        if meaning == SynMeaning::NewConnection && self.reassembly(other).syn_meaning(asked) == SynMeaning::Known {
+            self.rivals(other).start_with_syn(asked);
+        }
+        match self.rivals(other).answer_syn(asked) {
+            Some(true) => self.rivals(direction).repeat_syn(sequence),
+            Some(false) => self.rivals(direction).start_with_syn(sequence),
+            None => {}
+        }
+    }
+
+    fn syn_meaning(&mut self, segment: &Segment<'_>) -> SynMeaning {
         let own = self.reassembly(segment.direction).syn_meaning(segment.sequence);
         let other = self.reassembly(segment.direction.reversed());
         // A stream seen from the middle may only lack its SYN; one with data and another SYN is over.
@@ -118,7 +142,7 @@ impl Connection {
         if own == SynMeaning::Opens && !belongs { SynMeaning::NewConnection } else { own }
     }
 
-    pub(crate) fn open(&mut self, direction: Direction, sequence: u32, findings: &mut Findings) {
+    fn open(&mut self, direction: Direction, sequence: u32, findings: &mut Findings) {
         if !self.reassembly(direction.reversed()).has_data() {
             let (_, keys, busy) = self.parts();
             (*keys, busy.negotiation) = (SessionKeys::clear(), Negotiation::default());
@@ -133,34 +157,6 @@ impl Connection {
             if let Some(sequence) = *syns.of(direction) {
                 self.open(direction, sequence, findings);
             }
-        }
-    }
-
-    /// Takes the SYN of another connection on the same ports, which may be forged.
-    pub(crate) fn rival_syn(&mut self, direction: Direction, sequence: u32) {
-        self.rivals(direction).start_with_syn(sequence);
-    }
-
-    /// Takes the SYN of this connection again. If it has data, that may be another one with the same number.
-    pub(crate) fn repeated_syn(&mut self, direction: Direction, sequence: u32) {
-        if self.reassembly(direction).has_data() {
-            self.rivals(direction).repeat_syn(sequence);
-        }
-    }
-
-    /// Takes a SYN that answers one of the other side. With another number than before, both begin another connection,
-    /// even if that other SYN has the number of this one. With the same number, the stream has to tell.
-    pub(crate) fn answered_syn(&mut self, segment: &Segment<'_>, meaning: SynMeaning) {
-        let Some(asked) = segment.acknowledgement.map(|number| number.wrapping_sub(1)) else { return };
-        let other = segment.direction.reversed();
-        let is_other = meaning == SynMeaning::NewConnection;
-        if is_other && self.reassembly(other).syn_meaning(asked) == SynMeaning::Known {
-            self.rival_syn(other, asked);
-        }
-        match self.rivals(other).answer_syn(asked) {
-            Some(SynAge::New) => self.rivals(segment.direction).start_with_syn(segment.sequence),
-            Some(SynAge::MayRepeat) => self.rivals(segment.direction).repeat_syn(segment.sequence),
-            None => {}
         }
     }
 
@@ -265,8 +261,8 @@ impl Connection {
         let (_, _, busy) = self.parts();
         if is_tls {
             let is_burst =
-                |event: &TlsEvent| matches!(event, TlsEvent::Message { end, .. } if *end != MessageEnd::Write);
-            findings.events.retain(|event| !is_burst(event));
+                |kind: &EventKind| matches!(kind, EventKind::Message { end, .. } if *end != MessageEnd::Write);
+            findings.events.retain(|event| !is_burst(&event.kind));
         }
         findings.incidents.retain(|(_, incident)| busy.may_report(*incident, is_tls));
         let waits = busy.streams.both().iter().any(|stream| stream.pending.waits());
@@ -296,6 +292,27 @@ impl Connection {
         self.payload.lose(if is_tls { unscanned } else { skipped });
         let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
+    }
+
+    /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
+    pub(crate) fn has_protocol(&self) -> bool {
+        self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
+    }
+
+    /// The connection carries messages of this framing; without one, of Matter on these ports.
+    pub(crate) fn declare(&mut self, framing: Option<&framing::Framing>, matter_ports: &[u16]) {
+        let (streams, _, busy) = self.parts();
+        let unread_ns = RecordWalker::default().last_ns;
+        let is_start = |stream: &Stream| stream.position.saw_syn() && stream.walker.last_ns == unread_ns;
+        let [to_gateway, from_gateway] = streams.both().map(is_start);
+        let from_start = PerDirection { to_gateway, from_gateway };
+        busy.declared = Some(match framing {
+            Some(framing) => LengthFramer::new(framing.clone(), from_start),
+            None => LengthFramer::matter(matter_ports.to_vec(), from_start),
+        });
+        busy.messages = None;
+        // It is no fault that it has none.
+        busy.streams.to_gateway.is_reported_not_tls = true;
     }
 
     /// Whether a record was found in either direction; the other is then TLS too.

@@ -10,11 +10,11 @@ use crate::chunk::Chunk;
 use crate::dtls::DtlsFlow;
 use crate::findings::PayloadUse;
 use crate::matter::{MatterFlow, is_matter};
-use crate::message::{FlowEnds, FlowEvent, Found, MessageFramer};
-use crate::options::Declared;
+use crate::message::{FlowEnds, FlowEvent, Found};
+use crate::options::Options;
 use crate::per_direction::PerDirection;
 use crate::quic::{QuicFlow, is_quic};
-use crate::tunnels::{EspFlow, WireGuardFlow};
+use crate::tunnels::{TunnelFlow, is_esp, is_wireguard};
 
 /// The most datagrams that speak for a protocol: one more of another in a row, and it is that. So many are held.
 const MOST: u8 = 16;
@@ -23,7 +23,7 @@ const MOST: u8 = 16;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told<'a> {
     pub(crate) ends: Option<&'a FlowEnds>,
-    pub(crate) declared: &'a Declared,
+    pub(crate) options: &'a Options,
     pub(crate) wait_ns: i64,
 }
 
@@ -31,10 +31,10 @@ impl Told<'_> {
     fn own_protocol(self) -> Option<Protocol> {
         let ends = self.ends?;
         match () {
-            () if EspFlow::has_port(ends) => Some(Protocol::Esp),
-            () if is_matter(ends, &self.declared.matter_ports) => Some(Protocol::Matter),
-            () if WireGuardFlow::has_port(ends) => Some(Protocol::WireGuard),
-            () if is_quic(ends, &self.declared.quic_ports) => Some(Protocol::Quic),
+            () if is_esp(ends) => Some(Protocol::Esp),
+            () if is_matter(ends, &self.options.matter_port) => Some(Protocol::Matter),
+            () if is_wireguard(ends) => Some(Protocol::WireGuard),
+            () if is_quic(ends, &self.options.quic_port) => Some(Protocol::Quic),
             () => None,
         }
     }
@@ -64,8 +64,8 @@ pub(crate) enum ProtocolFlow {
     Dtls(DtlsFlow),
     Quic(QuicFlow),
     Matter(MatterFlow),
-    WireGuard(WireGuardFlow),
-    Esp(EspFlow),
+    WireGuard(TunnelFlow),
+    Esp(TunnelFlow),
 }
 
 impl Guess {
@@ -199,13 +199,13 @@ impl DatagramFlow {
 impl ProtocolFlow {
     /// A flow that begins with this datagram, if its protocol is one of these. Ports decide before shapes, and of shapes
     /// those that say most.
-    pub(crate) fn begin(chunk: &Chunk<'_>, Told { ends, declared, .. }: Told<'_>) -> Option<Self> {
-        EspFlow::begin(chunk, ends)
+    pub(crate) fn begin(chunk: &Chunk<'_>, Told { ends, options, .. }: Told<'_>) -> Option<Self> {
+        TunnelFlow::begin_esp(chunk, ends)
             .map(Self::Esp)
-            .or_else(|| MatterFlow::begin(chunk, ends, &declared.matter_ports).map(Self::Matter))
-            .or_else(|| WireGuardFlow::begin(chunk, ends).map(Self::WireGuard))
+            .or_else(|| MatterFlow::begin(chunk, ends, &options.matter_port).map(Self::Matter))
+            .or_else(|| TunnelFlow::begin_wireguard(chunk, ends).map(Self::WireGuard))
             .or_else(|| DtlsFlow::begin(chunk).map(Self::Dtls))
-            .or_else(|| QuicFlow::begin(chunk, ends, declared).map(Self::Quic))
+            .or_else(|| QuicFlow::begin(chunk, ends, options).map(Self::Quic))
     }
 
     /// Whether datagrams have shown its protocol, more than a port can.
@@ -231,14 +231,14 @@ impl ProtocolFlow {
         matches!(self, Self::Quic(_))
     }
 
+    /// Takes a datagram; false if it is not of this protocol.
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        let framer: &mut dyn MessageFramer = match self {
-            Self::Dtls(flow) => flow,
-            Self::Quic(flow) => flow,
-            Self::Matter(flow) => flow,
-            Self::WireGuard(flow) => flow,
-            Self::Esp(flow) => flow,
-        };
-        framer.take(direction, chunk, found)
+        match self {
+            Self::Dtls(flow) => flow.take(direction, chunk, found),
+            Self::Quic(flow) => flow.take(direction, chunk, found),
+            Self::Matter(flow) => flow.take(direction, chunk, found),
+            Self::WireGuard(flow) => flow.take_wireguard(direction, chunk, found),
+            Self::Esp(flow) => flow.take_esp(direction, chunk, found),
+        }
     }
 }

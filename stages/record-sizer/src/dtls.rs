@@ -16,7 +16,7 @@ use crate::chunk::Chunk;
 use crate::connection_id;
 use crate::contenders::{Contenders, DatagramSession};
 use crate::handshake::{Hello, datagram_hello};
-use crate::message::{Found, Message, MessageFramer, ReplayWindow};
+use crate::message::{Found, Message, ReplayWindow};
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
 use crate::session::RecordDetails;
@@ -373,10 +373,8 @@ impl DtlsFlow {
         let content_type = if is_hidden && handshake { ContentType::Handshake } else { header.content_type };
         found.message(Message { content_type, plaintext, handshake, ..message });
     }
-}
 
-impl MessageFramer for DtlsFlow {
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+    pub(crate) fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         self.prove(direction, &chunk);
         let Some(records) = self.records(direction, &chunk) else { return false };
         if !records.iter().all(DtlsRecord::is_unified) {

@@ -10,50 +10,29 @@ use crate::message::FlowEvent;
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::SizedRecord;
 
+/// What was found in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum TlsEvent {
+pub(crate) struct TlsEvent {
+    pub(crate) direction: Direction,
+    pub(crate) time_ns: i64,
+    pub(crate) kind: EventKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum EventKind {
     /// A hello is complete; `follows_data` if application data came before it in the same stream.
     Hello {
-        time_ns: i64,
-        direction: Direction,
         hello: Box<Hello>,
         follows_data: bool,
     },
-    Record {
-        direction: Direction,
-        record: SizedRecord,
-    },
+    Record(SizedRecord),
     /// A message of another protocol, or what belongs to it.
-    Other {
-        direction: Direction,
-        time_ns: i64,
-        event: FlowEvent,
-    },
+    Other(FlowEvent),
     /// A message is complete, of which no record header was read.
     Message {
-        direction: Direction,
         message: SizedMessage,
         end: MessageEnd,
     },
-}
-
-impl TlsEvent {
-    fn time_ns(&self) -> i64 {
-        match self {
-            Self::Hello { time_ns, .. } | Self::Other { time_ns, .. } => *time_ns,
-            Self::Record { record, .. } => record.time_ns,
-            Self::Message { message, .. } => message.time_ns,
-        }
-    }
-
-    fn direction(&self) -> Direction {
-        match self {
-            Self::Hello { direction, .. }
-            | Self::Record { direction, .. }
-            | Self::Message { direction, .. }
-            | Self::Other { direction, .. } => *direction,
-        }
-    }
 }
 
 /// A fault of the capture or of the traffic.
@@ -67,6 +46,9 @@ pub(crate) enum Incident {
     NotMissing {
         bytes: u64,
     },
+    /// A segment brings nothing new.
+    Retransmitted,
+    OutOfOrder,
     /// Record boundaries were found again after `skipped` captured bytes.
     Resync {
         skipped: u64,
@@ -98,8 +80,6 @@ pub(crate) enum Conflict {
 pub(crate) struct Findings {
     pub(crate) events: Vec<TlsEvent>,
     pub(crate) incidents: Vec<(i64, Incident)>,
-    pub(crate) retransmitted: u64,
-    pub(crate) out_of_order: u64,
     /// The bytes that were read, where somebody wants to know.
     pub(crate) read: Option<Vec<ReadBytes>>,
 }
@@ -108,8 +88,8 @@ pub(crate) struct Findings {
 pub(crate) fn merge_directions(events: Vec<TlsEvent>) -> Vec<TlsEvent> {
     let (mut to_gateway, mut from_gateway) = (i64::MIN, i64::MIN);
     let timed = events.into_iter().map(|event| {
-        let latest = if event.direction() == Direction::ToGateway { &mut to_gateway } else { &mut from_gateway };
-        *latest = event.time_ns().max(*latest);
+        let latest = if event.direction == Direction::ToGateway { &mut to_gateway } else { &mut from_gateway };
+        *latest = event.time_ns.max(*latest);
         (*latest, event)
     });
     let mut timed: Vec<_> = timed.collect();
@@ -196,11 +176,11 @@ mod tests {
     fn merged_events_are_sorted_by_time_and_keep_the_order_within_a_direction() {
         let event = |direction, time_ns| {
             let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: 9 };
-            TlsEvent::Record { direction, record: SizedRecord { header, start_ns: time_ns, time_ns } }
+            TlsEvent { direction, time_ns, kind: EventKind::Record(SizedRecord { header, start_ns: time_ns, time_ns }) }
         };
         let (to, from) = (Direction::ToGateway, Direction::FromGateway);
         let events = vec![event(to, 5), event(to, 4), event(to, 9), event(from, 3), event(from, 6)];
-        let times: Vec<i64> = merge_directions(events).iter().map(TlsEvent::time_ns).collect();
+        let times: Vec<i64> = merge_directions(events).iter().map(|event| event.time_ns).collect();
         assert_eq!(times, [3, 5, 4, 6, 9]);
     }
 

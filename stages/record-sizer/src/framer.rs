@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
-use crate::findings::{Conflict, Findings, Incident, PayloadUse, ReadBytes, TlsEvent};
+use crate::findings::{Conflict, EventKind, Findings, Incident, PayloadUse, ReadBytes, TlsEvent};
 use crate::framing::LengthFramer;
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HELLO, HelloScan, ScanOutcome, is_hello, ssl2_hello_length};
-use crate::message::{FlowEvent, Found, MessageFramer};
+use crate::message::Found;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, Header, OpenRecord, RecordWalker, SizedRecord, Step, WalkerState};
@@ -143,36 +143,24 @@ impl OrderedStream for Framer<'_> {
         }
     }
 
-    fn not_missing(&mut self, bytes: u64, time_ns: i64) {
-        self.incident(time_ns, Incident::NotMissing { bytes });
-        self.payload.sent = self.payload.sent.saturating_sub(bytes);
-        self.payload.find(bytes);
-    }
-
-    fn conflict(&mut self, time_ns: i64) {
-        self.incident(time_ns, Incident::Conflict(Conflict::Kept));
-    }
-
-    fn contradicted(&mut self, time_ns: i64) {
-        self.incident(time_ns, Incident::Conflict(Conflict::Replaced));
-        if let Some(declared) = self.declared {
-            return declared.gap(self.direction, 0);
+    fn incident(&mut self, time_ns: i64, incident: Incident) {
+        match incident {
+            Incident::NotMissing { bytes } => {
+                self.payload.sent = self.payload.sent.saturating_sub(bytes);
+                self.payload.find(bytes);
+            }
+            Incident::Unconfirmed { bytes } => self.payload.doubt(bytes),
+            Incident::Conflict(Conflict::Replaced) => {
+                if let Some(declared) = self.declared {
+                    declared.gap(self.direction, 0);
+                } else {
+                    self.lose_handshake();
+                    *self.framing = Framing::search(self.walker.version());
+                }
+            }
+            _ => {}
         }
-        self.lose_handshake();
-        *self.framing = Framing::search(self.walker.version());
-    }
-
-    fn unconfirmed(&mut self, bytes: u64, time_ns: i64) {
-        self.payload.doubt(bytes);
-        self.incident(time_ns, Incident::Unconfirmed { bytes });
-    }
-
-    fn retransmitted(&mut self) {
-        self.findings.retransmitted += 1;
-    }
-
-    fn out_of_order(&mut self) {
-        self.findings.out_of_order += 1;
+        self.findings.incidents.push((time_ns, incident));
     }
 }
 
@@ -203,25 +191,20 @@ impl Framer<'_> {
     }
 
     fn take_declared(&mut self, chunk: Chunk<'_>) {
-        let (direction, mut found) = (self.direction, Found::default());
+        let (mut found, mut incidents) = (Found::default(), Vec::new());
         let Some(declared) = self.declared else { return };
-        declared.take(direction, chunk, &mut found);
+        declared.take(self.direction, chunk, &mut found, &mut incidents);
         for place in found.read {
             let bytes = chunk.payload.get(place.clone()).unwrap_or_default();
             self.note_read(chunk.sequence.wrapping_add(place.start as u32), bytes);
         }
-        for event in found.events {
-            match event {
-                FlowEvent::Malformed => self.incident(chunk.time_ns, Incident::Malformed),
-                FlowEvent::Skipped(skipped) => {
-                    self.payload.lose(skipped);
-                    self.incident(chunk.time_ns, Incident::Resync { skipped });
-                }
-                event => {
-                    self.findings.events.push(TlsEvent::Other { direction, time_ns: chunk.time_ns, event });
-                }
+        for incident in incidents {
+            if let Incident::Resync { skipped } = incident {
+                self.payload.lose(skipped);
             }
+            self.incident(chunk.time_ns, incident);
         }
+        found.events.into_iter().for_each(|event| self.event(chunk.time_ns, EventKind::Other(event)));
     }
 
     /// Adds bytes to their message, unless there are records.
@@ -254,7 +237,7 @@ impl Framer<'_> {
     fn message(&mut self, message: Option<SizedMessage>) {
         let (Some(message), Some(end)) = (message, self.sizer().map(|sizer| sizer.end)) else { return };
         self.incident(message.time_ns, Incident::SizedBySegments(end));
-        self.findings.events.push(TlsEvent::Message { direction: self.direction, message, end });
+        self.event(message.time_ns, EventKind::Message { message, end });
     }
 
     fn read(&mut self, mut chunk: Chunk<'_>) {
@@ -427,7 +410,8 @@ impl Framer<'_> {
         let (direction, follows_data) = (self.direction, *self.follows_data);
         let Findings { events, read, .. } = &mut *self.findings;
         let found = |hello| {
-            events.push(TlsEvent::Hello { time_ns, direction, hello: Box::new(hello), follows_data });
+            let kind = EventKind::Hello { hello: Box::new(hello), follows_data };
+            events.push(TlsEvent { direction, time_ns, kind });
         };
         self.handshake.bytes(bytes, found, |offset, bytes| {
             if let Some(read) = read {
@@ -470,18 +454,18 @@ impl Framer<'_> {
     }
 
     fn hello(&mut self, time_ns: i64, hello: Hello) {
-        let (direction, follows_data) = (self.direction, *self.follows_data);
-        self.findings.events.push(TlsEvent::Hello { time_ns, direction, hello: Box::new(hello), follows_data });
+        let follows_data = *self.follows_data;
+        self.event(time_ns, EventKind::Hello { hello: Box::new(hello), follows_data });
     }
 
     fn record(&mut self, record: SizedRecord) {
         self.handshake.end_of_record();
         *self.follows_data |= record.header.content_type == ContentType::ApplicationData;
-        self.findings.events.push(TlsEvent::Record { direction: self.direction, record });
+        self.event(record.time_ns, EventKind::Record(record));
     }
 
-    fn incident(&mut self, time_ns: i64, incident: Incident) {
-        self.findings.incidents.push((time_ns, incident));
+    fn event(&mut self, time_ns: i64, kind: EventKind) {
+        self.findings.events.push(TlsEvent { direction: self.direction, time_ns, kind });
     }
 }
 

@@ -10,8 +10,9 @@ use sizeleak_frame::{Direction, Protocol};
 use sizeleak_platform::runtime::ConfigureError;
 
 use crate::chunk::Chunk;
+use crate::findings::Incident;
 use crate::matter::{self, MatterFlow};
-use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
+use crate::message::{FlowEnds, Found, Message};
 use crate::per_direction::PerDirection;
 
 const LONGEST_HEADER: usize = 64;
@@ -205,20 +206,14 @@ impl std::str::FromStr for Framing {
 pub(crate) struct LengthFramer {
     framing: Framing,
     is_reported: bool,
-    places: PerDirection<Place>,
+    /// The message that comes next or is not complete; `None` where it is not in step.
+    places: PerDirection<Option<OpenMessage>>,
     /// Whether no message was seen yet of a direction whose start is known: the first one follows what comes before.
     awaits_first: PerDirection<bool>,
     /// Bytes since it was in step.
     skipped: PerDirection<u64>,
     /// What reads the headers of Matter's messages behind their lengths.
     matter: Option<MatterFlow>,
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-enum Place {
-    #[default]
-    Lost,
-    Within(OpenMessage),
 }
 
 /// A message that is not complete, perhaps not begun.
@@ -237,11 +232,8 @@ impl LengthFramer {
     /// Follows this framing. Directions of which the first byte is known begin with a message, unless something else
     /// comes before.
     pub(crate) fn new(framing: Framing, from_start: PerDirection<bool>) -> Box<Self> {
-        let place = |is_start: bool| if is_start { Place::Within(OpenMessage::default()) } else { Place::Lost };
-        let places = PerDirection {
-            to_gateway: place(from_start.to_gateway && framing.begins.is_none()),
-            from_gateway: place(from_start.from_gateway && framing.begins.is_none()),
-        };
+        let begins = |is_start: bool| (is_start && framing.begins.is_none()).then(OpenMessage::default);
+        let places = from_start.map(begins);
         let skipped = PerDirection::default();
         Box::new(Self { framing, is_reported: false, places, awaits_first: from_start, skipped, matter: None })
     }
@@ -255,7 +247,7 @@ impl LengthFramer {
     }
 
     pub(crate) fn is_inside_message(&self, direction: Direction) -> bool {
-        matches!(self.places.of(direction), Place::Within(open) if open.have > 0)
+        self.places.of(direction).as_ref().is_some_and(|open| open.have > 0)
     }
 
     /// Bytes of a direction that belong to no message, since it was in step.
@@ -319,26 +311,31 @@ impl LengthFramer {
         }
         true
     }
-}
 
-impl MessageFramer for LengthFramer {
-    fn take(&mut self, direction: Direction, mut chunk: Chunk<'_>, found: &mut Found) -> bool {
+    /// Takes the next bytes of a direction; adds to `incidents` where they are not in step, or are again.
+    pub(crate) fn take(
+        &mut self,
+        direction: Direction,
+        mut chunk: Chunk<'_>,
+        found: &mut Found,
+        incidents: &mut Vec<Incident>,
+    ) {
         let (length, head_bytes) = (chunk.payload.len(), self.head_bytes());
         while !chunk.is_empty() {
-            let mut open = match std::mem::take(self.places.of_mut(direction)) {
-                Place::Within(open) => open,
-                Place::Lost if chunk.starts_segment && self.is_in_step(direction, &chunk) => {
+            let mut open = match self.places.of_mut(direction).take() {
+                Some(open) => open,
+                None if chunk.starts_segment && self.is_in_step(direction, &chunk) => {
                     let skipped = std::mem::take(self.skipped.of_mut(direction));
                     if skipped > 0 {
-                        found.events.push(FlowEvent::Skipped(skipped));
+                        incidents.push(Incident::Resync { skipped });
                     }
                     OpenMessage::default()
                 }
-                Place::Lost => {
+                None => {
                     if !*self.awaits_first.of(direction) {
                         *self.skipped.of_mut(direction) += chunk.length();
                     }
-                    return false;
+                    return;
                 }
             };
             let start = length - chunk.payload.len();
@@ -347,25 +344,24 @@ impl MessageFramer for LengthFramer {
                 found.read.push(start..end);
             }
             if !self.step(&mut open, &mut chunk, direction, found) {
-                found.events.push(FlowEvent::Malformed);
+                incidents.push(Incident::Malformed);
                 *self.skipped.of_mut(direction) += chunk.length();
-                return false;
+                return;
             }
-            *self.places.of_mut(direction) = Place::Within(open);
+            *self.places.of_mut(direction) = Some(open);
         }
-        true
     }
 
-    fn gap(&mut self, direction: Direction, bytes: u64) {
+    /// Passes over missing bytes; zero stands for an unknown number.
+    pub(crate) fn gap(&mut self, direction: Direction, bytes: u64) {
         let head_bytes = self.head_bytes() as u64;
-        let place = self.places.of_mut(direction);
         let skips = |open: &OpenMessage| {
             let whole = open.whole.unwrap_or(0);
             bytes > 0 && open.have >= whole.min(head_bytes) && open.have.saturating_add(bytes) < whole
         };
-        match place {
-            Place::Within(open) if skips(open) => open.have += bytes,
-            _ => *place = Place::Lost,
+        match self.places.of_mut(direction) {
+            Some(open) if skips(open) => open.have += bytes,
+            place => *place = None,
         }
     }
 }

@@ -59,13 +59,8 @@ pub(crate) struct ServerHello {
 }
 
 /// Reads the messages of one direction, however they are split over records.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct HandshakeReader {
-    state: ReaderState,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
-enum ReaderState {
+pub(crate) enum HandshakeReader {
     Header {
         bytes: [u8; HEADER],
         have: u8,
@@ -80,14 +75,14 @@ enum ReaderState {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct PartialHello {
+pub(crate) struct PartialHello {
     #[serde(with = "serde_bytes")]
     message: Vec<u8>,
     /// Bytes of the whole message.
     length: usize,
 }
 
-impl Default for ReaderState {
+impl Default for HandshakeReader {
     fn default() -> Self {
         Self::Header { bytes: [0; HEADER], have: 0 }
     }
@@ -100,8 +95,8 @@ impl HandshakeReader {
         let length = body.len();
         while !body.is_empty() {
             let offset = length - body.len();
-            match &mut self.state {
-                ReaderState::Header { bytes, have } => {
+            match self {
+                Self::Header { bytes, have } => {
                     let places = bytes.iter_mut().skip((*have).into());
                     let count = places.zip(body).map(|(place, byte)| *place = *byte).count();
                     *have += count as u8;
@@ -109,10 +104,10 @@ impl HandshakeReader {
                     read(offset, now);
                     body = rest;
                     if usize::from(*have) == HEADER {
-                        self.state = after_header(*bytes);
+                        *self = after_header(*bytes);
                     }
                 }
-                ReaderState::Hello(partial) => {
+                Self::Hello(partial) => {
                     let PartialHello { message, length } = &mut **partial;
                     let (now, rest) = body.split_at(body.len().min(*length - message.len()));
                     message.extend_from_slice(now);
@@ -122,18 +117,18 @@ impl HandshakeReader {
                         if let Some(hello) = hello(message) {
                             found(hello);
                         }
-                        self.state = ReaderState::default();
+                        *self = Self::default();
                     }
                 }
-                ReaderState::Other { left } => {
+                Self::Other { left } => {
                     let now = body.len().min(*left as usize);
                     *left -= now as u32;
                     body = body.get(now..).unwrap_or_default();
                     if *left == 0 {
-                        self.state = ReaderState::default();
+                        *self = Self::default();
                     }
                 }
-                ReaderState::Lost => return,
+                Self::Lost => return,
             }
         }
     }
@@ -142,7 +137,7 @@ impl HandshakeReader {
     /// extensions stands alone. A server's hello says its version last.
     #[must_use]
     pub(crate) fn bytes_lost(&mut self) -> Option<Hello> {
-        let ReaderState::Hello(partial) = std::mem::replace(&mut self.state, ReaderState::Lost) else { return None };
+        let Self::Hello(partial) = std::mem::replace(self, Self::Lost) else { return None };
         let PartialHello { mut message, length } = *partial;
         // Zeros are empty extensions, of which only the first of a kind counts.
         message.resize(length, 0);
@@ -151,36 +146,36 @@ impl HandshakeReader {
 
     /// Ends a record. If the reader is out of step, a message starts with the next one.
     pub(crate) fn end_of_record(&mut self) {
-        if matches!(self.state, ReaderState::Lost) {
-            self.state = ReaderState::default();
+        if matches!(self, Self::Lost) {
+            *self = Self::default();
         }
     }
 
     pub(crate) fn restart(&mut self) {
-        self.state = ReaderState::default();
+        *self = Self::default();
     }
 
     /// Whether the next byte starts a message.
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.state, ReaderState::Header { have: 0, .. })
+        matches!(self, Self::Header { have: 0, .. })
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        if let ReaderState::Hello(partial) = &self.state { partial.message.len().next_power_of_two() } else { 0 }
+        if let Self::Hello(partial) = self { partial.message.len().next_power_of_two() } else { 0 }
     }
 }
 
-fn after_header(bytes: [u8; HEADER]) -> ReaderState {
+fn after_header(bytes: [u8; HEADER]) -> HandshakeReader {
     let [kind, long, middle, short] = bytes;
     let left = u32::from_be_bytes([0, long, middle, short]);
     match (kind, left) {
         (1 | 2, 38..=MAX_HELLO) => {
-            ReaderState::Hello(Box::new(PartialHello { message: bytes.to_vec(), length: HEADER + left as usize }))
+            HandshakeReader::Hello(Box::new(PartialHello { message: bytes.to_vec(), length: HEADER + left as usize }))
         }
-        (_, 0) => ReaderState::default(),
+        (_, 0) => HandshakeReader::default(),
         // The messages of TLS 1.3 (RFC 8446 section 4) and of TLS 1.2; anything else is ciphertext.
-        (0 | 3..=5 | 8 | 11..=16 | 20..=25, 1..=MAX_SKIPPED) => ReaderState::Other { left },
-        _ => ReaderState::Lost,
+        (0 | 3..=5 | 8 | 11..=16 | 20..=25, 1..=MAX_SKIPPED) => HandshakeReader::Other { left },
+        _ => HandshakeReader::Lost,
     }
 }
 

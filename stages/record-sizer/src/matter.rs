@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::message::{FlowEnds, Found, Message, MessageFramer};
+use crate::message::{FlowEnds, Found, Message};
 use crate::per_direction::PerDirection;
 
 /// The port of devices that are commissioned, unless they announce another.
@@ -109,14 +109,8 @@ impl MatterFlow {
         let content_type = if content == ACKNOWLEDGEMENT { ContentType::Acknowledgement } else { at.content_type };
         Some(if header.is_encrypted { Message { content_type, ..message } } else { message.as_handshake() })
     }
-}
 
-pub(crate) fn is_matter(ends: &FlowEnds, ports: &[u16]) -> bool {
-    ends.has_port(PORT) || ports.iter().any(|port| ends.has_port(*port))
-}
-
-impl MessageFramer for MatterFlow {
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+    pub(crate) fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         let Some(header) = Header::read(chunk.payload).filter(|header| header.sizes(chunk.length() as u32).is_some())
         else {
             return false;
@@ -130,4 +124,8 @@ impl MessageFramer for MatterFlow {
         }
         true
     }
+}
+
+pub(crate) fn is_matter(ends: &FlowEnds, ports: &[u16]) -> bool {
+    ends.has_port(PORT) || ports.iter().any(|port| ends.has_port(*port))
 }

@@ -10,8 +10,6 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol, Record, Session, Transport};
 
-use crate::chunk::Chunk;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Message {
     /// When its first and its last byte were captured, in nanoseconds since the epoch.
@@ -83,10 +81,6 @@ pub(crate) enum FlowEvent {
     Assumed(String),
     /// Something that is recognised, but not read.
     Unsupported(String),
-    /// No header where one should be.
-    Malformed,
-    /// Messages were found again behind so many bytes that belong to none.
-    Skipped(u64),
 }
 
 impl Found {
@@ -103,17 +97,6 @@ impl Found {
         let protocol = Some(protocol.to_owned());
         let session = Session { time_ns, flow: 0, server_name, tls_version, cipher_suite, protocol };
         self.events.push(FlowEvent::Session(Box::new(session)));
-    }
-}
-
-pub(crate) trait MessageFramer {
-    /// Takes the next bytes of a direction: a datagram, or a part of a stream in order. False if they are not of this
-    /// protocol.
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool;
-
-    /// Passes over missing bytes of a stream; zero stands for an unknown number.
-    fn gap(&mut self, direction: Direction, bytes: u64) {
-        let _ = (direction, bytes);
     }
 }
 

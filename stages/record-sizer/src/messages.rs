@@ -44,8 +44,8 @@ pub(crate) struct ConnectionMessages {
 
 impl ConnectionMessages {
     pub(crate) fn both(end: MessageEnd) -> Box<Self> {
-        let sizer = || Some(MessageSizer::new(end));
-        Box::new(Self { sizers: PerDirection { to_gateway: sizer(), from_gateway: sizer() }, ..Self::default() })
+        let sizers = PerDirection::same(end).map(|end| Some(MessageSizer::new(end)));
+        Box::new(Self { sizers, ..Self::default() })
     }
 
     /// Notes what stands for records; returns whether that is new.

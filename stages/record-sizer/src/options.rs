@@ -87,44 +87,30 @@ impl Default for Options {
     }
 }
 
-/// The validated options; times in nanoseconds.
+/// The times of the options, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct Limits {
-    pub(crate) flows: usize,
-    pub(crate) flow_bytes: usize,
-    pub(crate) bytes: usize,
     pub(crate) hole_wait_ns: i64,
     pub(crate) idle_timeout_ns: i64,
     /// The pause within bursts that stand for records, if connections without TLS are sized.
     pub(crate) burst_gap_ns: Option<i64>,
 }
 
-/// What was declared of protocols, since their messages do not show it.
-#[derive(Debug, Default)]
-pub(crate) struct Declared {
-    /// Those of the user come first.
-    pub(crate) framings: Vec<Framing>,
-    pub(crate) matter_ports: Vec<u16>,
-    pub(crate) quic_ports: Vec<u16>,
-    /// Bytes of QUIC's connection ids in packets from the gateway and to it.
-    pub(crate) quic_ids: Vec<u8>,
-}
-
-impl Declared {
-    pub(crate) fn framing(&self, ends: &FlowEnds) -> Option<&Framing> {
-        self.framings.iter().find(|framing| framing.is_declared_for(ends))
-    }
-}
-
 impl Options {
-    pub(crate) fn declared(&self) -> Result<Declared, ConfigureError> {
+    /// These options if they are valid, with the framings that need no declaration behind those of the user.
+    pub(crate) fn checked(&self) -> Result<Self, ConfigureError> {
         self.framing.iter().try_for_each(Framing::check)?;
         if let Some(length) = self.quic_cid.iter().find(|length| usize::from(**length) > connection_id::LONGEST) {
             return Err(ConfigureError::Usage(format!("`quic-cid` is {length}: an id has at most 20 bytes")));
         }
-        let framings = self.framing.iter().cloned().chain(framing::shipped()).collect();
-        let (matter_ports, quic_ports) = (self.matter_port.clone(), self.quic_port.clone());
-        Ok(Declared { framings, matter_ports, quic_ports, quic_ids: self.quic_cid.clone() })
+        let framing = self.framing.iter().cloned().chain(framing::shipped()).collect();
+        Ok(Self { framing, ..self.clone() })
+    }
+
+    /// The framing that is declared for a flow by its ports.
+    pub(crate) fn framing_of(&self, ends: &FlowEnds) -> Option<&Framing> {
+        self.framing.iter().find(|framing| framing.is_declared_for(ends))
     }
 
     pub(crate) fn limits(&self) -> Result<Limits, ConfigureError> {
@@ -133,9 +119,6 @@ impl Options {
         }
         let burst_gap_ns = nanoseconds("burst-gap", self.burst_gap)?;
         Ok(Limits {
-            flows: self.max_flows,
-            flow_bytes: self.max_flow_bytes,
-            bytes: self.max_bytes,
             hole_wait_ns: nanoseconds("hole-wait", self.hole_wait)?,
             idle_timeout_ns: nanoseconds("idle-timeout", self.idle_timeout)?,
             burst_gap_ns: self.plain_tcp.then_some(burst_gap_ns),

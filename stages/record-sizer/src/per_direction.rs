@@ -24,16 +24,18 @@ impl<T> PerDirection<T> {
     pub(crate) fn both(&self) -> [&T; 2] {
         [&self.to_gateway, &self.from_gateway]
     }
-}
 
-impl<T> PerDirection<T> {
+    pub(crate) fn map<U>(self, each: impl Fn(T) -> U) -> PerDirection<U> {
+        PerDirection { to_gateway: each(self.to_gateway), from_gateway: each(self.from_gateway) }
+    }
+
     pub(crate) fn all(&self, holds: impl Fn(&T) -> bool) -> bool {
         holds(&self.to_gateway) && holds(&self.from_gateway)
     }
 }
 
-impl<T: Copy> PerDirection<T> {
+impl<T: Clone> PerDirection<T> {
     pub(crate) fn same(value: T) -> Self {
-        Self { to_gateway: value, from_gateway: value }
+        Self { to_gateway: value.clone(), from_gateway: value }
     }
 }

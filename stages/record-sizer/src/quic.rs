@@ -17,8 +17,8 @@ use crate::chunk::Chunk;
 use crate::connection_id::{ConnectionIds, SHORT_READ, Sign};
 use crate::contenders::{Contenders, DatagramSession};
 use crate::handshake::Hello;
-use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
-use crate::options::Declared;
+use crate::message::{FlowEnds, FlowEvent, Found, Message};
+use crate::options::Options;
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
 use crate::session::Negotiation;
@@ -61,8 +61,8 @@ pub(crate) fn is_quic(ends: &FlowEnds, ports: &[u16]) -> bool {
 
 impl QuicFlow {
     /// A flow that begins with this datagram, if it may be QUIC: by a packet of a handshake, or by its port.
-    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, declared: &Declared) -> Option<Self> {
-        let is_its_port = ends.is_some_and(|ends| is_quic(ends, &declared.quic_ports));
+    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, options: &Options) -> Option<Self> {
+        let is_its_port = ends.is_some_and(|ends| is_quic(ends, &options.quic_port));
         let long = LongPacket::read(chunk.payload, chunk.length() as usize);
         // Nobody's connection begins with a negotiation of versions, which shows none.
         let is_certain = long.is_some_and(|packet| packet.kind.is_some() || packet.version.unread_name().is_some());
@@ -70,7 +70,7 @@ impl QuicFlow {
             Some(packet) => is_certain || is_its_port && matches!(packet.version, Version::Other(_)),
             None => is_its_port && has_fixed_bit(chunk.payload) && chunk.length() >= LEAST_PACKET,
         };
-        let assumed = is_its_port.then(|| declared_ids(&declared.quic_ids));
+        let assumed = is_its_port.then(|| declared_ids(&options.quic_cid));
         may_be.then(|| Self { connections: Contenders::default(), assumed, is_certain, is_unread_reported: false })
     }
 
@@ -284,6 +284,24 @@ impl QuicFlow {
     fn report(&mut self, place: usize, time_ns: i64, found: &mut Found) {
         self.connections.report(place, |known| &mut known.session, (Protocol::Quic, time_ns), found);
     }
+
+    /// Takes the packets of a datagram, from the first one on.
+    pub(crate) fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+        let (mut at, whole) = (0, chunk.length() as usize);
+        while let Some(bytes) = chunk.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
+            let (left, place) = (whole - at, (at, chunk.time_ns));
+            // Behind packets there may be filling, which has no version.
+            let is_read = |packet: &LongPacket<'_>| at == 0 || !matches!(packet.version, Version::Other(_));
+            let Some(packet) = LongPacket::read(bytes, left).filter(is_read) else {
+                return self.short_packet(bytes, left as u64, direction, place, found) || at > 0;
+            };
+            if !self.long_packet(&packet, bytes, direction, place, found) {
+                return false;
+            }
+            at += packet.header + packet.body;
+        }
+        at > 0
+    }
 }
 
 fn declared_ids(lengths: &[u8]) -> PerDirection<ConnectionIds> {
@@ -303,24 +321,4 @@ fn has_fixed_bit(bytes: &[u8]) -> bool {
 /// has these bounds.
 fn between(body: u64, [least, most]: [u64; 2]) -> [u64; 2] {
     [body.saturating_sub(most + NUMBER[1] + TAG), body.saturating_sub(least + NUMBER[0] + TAG)]
-}
-
-impl MessageFramer for QuicFlow {
-    /// Takes the packets of a datagram, from the first one on.
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        let (mut at, whole) = (0, chunk.length() as usize);
-        while let Some(bytes) = chunk.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
-            let (left, place) = (whole - at, (at, chunk.time_ns));
-            // Behind packets there may be filling, which has no version.
-            let is_read = |packet: &LongPacket<'_>| at == 0 || !matches!(packet.version, Version::Other(_));
-            let Some(packet) = LongPacket::read(bytes, left).filter(is_read) else {
-                return self.short_packet(bytes, left as u64, direction, place, found) || at > 0;
-            };
-            if !self.long_packet(&packet, bytes, direction, place, found) {
-                return false;
-            }
-            at += packet.header + packet.body;
-        }
-        at > 0
-    }
 }

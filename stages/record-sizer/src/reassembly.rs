@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
 
 use crate::chunk::{Chunk, HeldSegments};
+use crate::findings::{Conflict, Incident};
 use crate::record::{OpenRecord, is_whole_records};
 use crate::rivals::{Claim, Proof, Rivals, Run};
 use crate::stream_position::{StreamPosition, StreamStart, WINDOW, behind, first_bytes, header_digest, is_near};
@@ -38,16 +39,8 @@ pub(crate) trait OrderedStream {
     fn chunk(&mut self, chunk: Chunk<'_>);
     /// The next `length` bytes of the stream are missing; zero where their number is unknown.
     fn gap(&mut self, length: u64, time_ns: i64);
-    /// The gap that was reported last, of this number of bytes, was none: its bytes come next.
-    fn not_missing(&mut self, bytes: u64, time_ns: i64);
-    /// A retransmission differs from the bytes it repeats, which stay.
-    fn conflict(&mut self, time_ns: i64);
-    /// The last bytes were wrong: others stand in their place, which come next.
-    fn contradicted(&mut self, time_ns: i64);
-    /// This number of bytes of payload claimed a place in the stream that nothing confirmed. They are not used.
-    fn unconfirmed(&mut self, bytes: u64, time_ns: i64);
-    fn retransmitted(&mut self);
-    fn out_of_order(&mut self);
+    /// Something else about what comes next, or about a segment that is not used.
+    fn incident(&mut self, time_ns: i64, incident: Incident);
 }
 
 /// The state of a direction while segments are out of order.
@@ -75,21 +68,6 @@ pub(crate) struct StreamContext {
     /// When the last byte of this direction was captured.
     pub(crate) last_ns: i64,
     pub(crate) record: Option<OpenRecord>,
-}
-
-/// What a segment is to a stream that it does not continue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Placement {
-    /// Bytes before it are missing.
-    Early,
-    /// The first byte of the stream is not known yet.
-    BeforeStart,
-    /// It does not fit.
-    Claims(Claim),
-    /// It stands in the place of the last one and differs from it.
-    Contradicts,
-    /// It brings nothing new.
-    Repeats,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,12 +163,22 @@ impl Reassembly<'_> {
         if self.pending.rivals.extend(segment, sequence) {
             return;
         }
-        match self.placement(segment, sequence) {
-            Placement::Early => self.put_in_order(segment, sequence, out),
-            Placement::BeforeStart => self.hold_until_start(segment, sequence, out),
-            Placement::Claims(claim) => self.pending.rivals.start(claim, segment, sequence),
-            Placement::Contradicts => self.contradiction(segment, sequence, out),
-            Placement::Repeats => out.retransmitted(),
+        let is_known = self.position.is_known();
+        let next = if is_known { self.position.next } else { self.near(sequence) as u32 };
+        match i64::from(sequence.wrapping_sub(next).cast_signed()) {
+            _ if !self.acknowledges_other_side(segment) => {
+                self.pending.rivals.start(Claim::OtherConnection, segment, sequence);
+            }
+            distance if distance.abs() > WINDOW => self.pending.rivals.start(Claim::Elsewhere, segment, sequence),
+            _ if !is_known => self.hold_until_start(segment, sequence, out),
+            // Bytes before it are missing.
+            1.. => self.put_in_order(segment, sequence, out),
+            _ if self.contradicts(segment, sequence) => self.contradiction(segment, sequence, out),
+            _ if self.position.is_gap_start(sequence) || self.is_acknowledged_for_long(segment, sequence) => {
+                self.pending.rivals.start(Claim::Elsewhere, segment, sequence);
+            }
+            // It brings nothing new.
+            _ => out.incident(segment.time_ns, Incident::Retransmitted),
         }
     }
 
@@ -225,26 +213,6 @@ impl Reassembly<'_> {
         }
         let record = self.context.record.filter(|record| next.wrapping_sub(record.bytes) == sequence);
         record.and_then(|record| record.header).is_some_and(|header| bytes != header_digest(header))
-    }
-
-    fn placement(&self, segment: &Segment<'_>, sequence: u32) -> Placement {
-        let is_known = self.position.is_known();
-        let next = if is_known { self.position.next } else { self.near(sequence) as u32 };
-        let distance = i64::from(sequence.wrapping_sub(next).cast_signed());
-        if !self.acknowledges_other_side(segment) {
-            return Placement::Claims(Claim::OtherConnection);
-        }
-        if distance.abs() > WINDOW {
-            return Placement::Claims(Claim::Elsewhere);
-        }
-        match distance {
-            _ if !is_known => Placement::BeforeStart,
-            1.. => Placement::Early,
-            _ if self.contradicts(segment, sequence) => Placement::Contradicts,
-            _ if self.position.is_gap_start(sequence) => Placement::Claims(Claim::Elsewhere),
-            _ if self.is_acknowledged_for_long(segment, sequence) => Placement::Claims(Claim::Elsewhere),
-            _ => Placement::Repeats,
-        }
     }
 
     /// Whether a segment acknowledges what the other side may have sent (RFC 5961, section 5.2). Somebody who cannot
@@ -282,7 +250,7 @@ impl Reassembly<'_> {
         if self.context.record.is_some() && is_whole {
             self.pending.rivals.start_confirmed(Claim::Contradiction, segment, sequence);
         } else if next == self.position.next || is_received {
-            out.conflict(segment.time_ns);
+            out.incident(segment.time_ns, Incident::Conflict(Conflict::Kept));
         } else {
             self.pending.rivals.start(Claim::Contradiction, segment, sequence);
         }
@@ -308,10 +276,10 @@ impl Reassembly<'_> {
         self.release_all(time_ns, out);
         self.pending.held.drop_all();
         if run.claim == Claim::Contradiction {
-            out.contradicted(time_ns);
+            out.incident(time_ns, Incident::Conflict(Conflict::Replaced));
         } else {
             if self.position.is_gap_start(run.start) {
-                out.not_missing(self.position.gap_bytes.into(), time_ns);
+                out.incident(time_ns, Incident::NotMissing { bytes: self.position.gap_bytes.into() });
             }
             self.position.start_gap(0);
             out.gap(0, time_ns);
@@ -341,7 +309,7 @@ impl Reassembly<'_> {
         let distance = i64::from(sequence.wrapping_sub(self.position.next).cast_signed());
         let start = next.saturating_add_signed(distance);
         if start > next {
-            out.out_of_order();
+            out.incident(segment.time_ns, Incident::OutOfOrder);
         } else {
             // Whatever contradicts the stream is refuted while the stream goes on.
             self.pending.rivals.drop_all();
@@ -384,7 +352,7 @@ impl Reassembly<'_> {
                 self.give_up_gap(out);
             } else {
                 let bytes = self.pending.held.drop_all();
-                out.unconfirmed(bytes, time_ns);
+                out.incident(time_ns, Incident::Unconfirmed { bytes });
             }
         }
         self.forget_doubts();
@@ -409,9 +377,9 @@ impl Reassembly<'_> {
     }
 
     fn report_dropped(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
-        let dropped = self.pending.rivals.take_dropped();
-        if dropped > 0 {
-            out.unconfirmed(dropped, time_ns);
+        let bytes = self.pending.rivals.take_dropped();
+        if bytes > 0 {
+            out.incident(time_ns, Incident::Unconfirmed { bytes });
         }
     }
 
@@ -482,7 +450,7 @@ impl Reassembly<'_> {
         if self.position.is_known() && start <= self.position_of(self.position.next) && !may_be_padding {
             // What continues the stream is believed rather than what came early.
             for _ in 0..self.pending.held.remove_differing(start, chunk) {
-                out.conflict(chunk.time_ns);
+                out.incident(chunk.time_ns, Incident::Conflict(Conflict::Kept));
             }
         }
         if self.position.is_known() {
@@ -500,7 +468,7 @@ impl Reassembly<'_> {
                         continue;
                     }
                     if !may_be_padding {
-                        out.conflict(chunk.time_ns);
+                        out.incident(chunk.time_ns, Incident::Conflict(Conflict::Kept));
                     }
                 }
                 at += covered;

@@ -8,7 +8,7 @@ use sizeleak_frame::{Direction, Notice, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
-use crate::findings::{Conflict, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, TlsEvent};
+use crate::findings::{Conflict, EventKind, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, TlsEvent};
 use crate::message::{FlowEvent, Found, Message};
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::{HEADER, SizedRecord};
@@ -37,18 +37,34 @@ impl Reporter {
         connection.conclude(findings);
         let read = findings.read.iter_mut().flat_map(|read| read.drain(..));
         self.read.extend(read.map(|read| (flow, read)));
-        self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
-        self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
         for (time_ns, incident) in findings.incidents.drain(..) {
             self.incident(flow, time_ns, incident, out)?;
         }
-        for event in findings.events.drain(..) {
-            match event {
-                TlsEvent::Message { direction, message, end } => {
+        for TlsEvent { direction, time_ns, kind } in findings.events.drain(..) {
+            match kind {
+                EventKind::Message { message, end } => {
                     let handshake = end == MessageEnd::Write && connection.is_handshake(direction);
                     self.sized_message(flow, direction, (message, end, handshake), out)?;
                 }
-                event => self.event(flow, &mut connection.session(), event, out)?,
+                EventKind::Other(event) => self.flow_event(flow, time_ns, event, out)?,
+                EventKind::Record(record) => {
+                    let mut session = connection.session();
+                    if session.starts_unanswered(record.header) {
+                        self.session(flow, &session, time_ns, out)?;
+                    }
+                    let details = session.record(record.header, direction, time_ns);
+                    self.record(flow, direction, record, details, out)?;
+                }
+                // A handshake within a session is encrypted (RFC 5246 section 7.4.1.1; TLS 1.3 has none).
+                EventKind::Hello { follows_data: true, .. } if !connection.session().is_handshake_under_way() => {
+                    self.incident(flow, time_ns, Incident::Conflict(Conflict::Hello), out)?;
+                }
+                EventKind::Hello { hello, .. } => {
+                    let mut session = connection.session();
+                    if session.hello(*hello, direction, time_ns) {
+                        self.session(flow, &session, time_ns, out)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -130,37 +146,6 @@ impl Reporter {
             }
             FlowEvent::Assumed(detail) => self.notice(flow, time_ns, (what::ASSUMED, None, detail), out),
             FlowEvent::Unsupported(detail) => self.notice(flow, time_ns, (what::UNSUPPORTED, None, detail), out),
-            FlowEvent::Malformed => self.incident(flow, time_ns, Incident::Malformed, out),
-            FlowEvent::Skipped(skipped) => self.incident(flow, time_ns, Incident::Resync { skipped }, out),
-        }
-    }
-
-    fn event(
-        &mut self,
-        flow: u64,
-        session: &mut TlsSession<'_>,
-        event: TlsEvent,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        match event {
-            TlsEvent::Record { direction, record } => {
-                if session.starts_unanswered(record.header) {
-                    self.session(flow, session, record.time_ns, out)?;
-                }
-                let details = session.record(record.header, direction, record.time_ns);
-                self.record(flow, direction, record, details, out)
-            }
-            // A handshake within a session is encrypted (RFC 5246 section 7.4.1.1; TLS 1.3 has none).
-            TlsEvent::Hello { time_ns, follows_data: true, .. } if !session.is_handshake_under_way() => {
-                self.incident(flow, time_ns, Incident::Conflict(Conflict::Hello), out)
-            }
-            TlsEvent::Hello { time_ns, direction, hello, .. } => {
-                let shows_session = session.hello(*hello, direction, time_ns);
-                if shows_session { self.session(flow, session, time_ns, out) } else { Ok(()) }
-            }
-            TlsEvent::Other { time_ns, event, .. } => self.flow_event(flow, time_ns, event, out),
-            // Of no session.
-            TlsEvent::Message { .. } => Ok(()),
         }
     }
 
@@ -187,34 +172,84 @@ impl Reporter {
         )
     }
 
+    /// Counts an incident, and reports it unless it is routine.
     fn incident(&mut self, flow: u64, time_ns: i64, incident: Incident, out: &mut dyn Emit) -> Result<(), Closed> {
-        match incident {
+        let counters = &mut self.counters;
+        let notice = match incident {
             Incident::Gap { bytes } => {
-                self.counters.gaps += 1;
-                self.counters.gap_bytes = self.counters.gap_bytes.saturating_add(bytes);
+                counters.gaps += 1;
+                counters.gap_bytes = counters.gap_bytes.saturating_add(bytes);
+                if bytes == 0 {
+                    let detail = "the stream goes on somewhere else: nobody knows how many bytes are missing";
+                    (what::GAP, None, detail.into())
+                } else {
+                    (what::GAP, Some(bytes), format!("{bytes} bytes are missing from the capture"))
+                }
             }
             Incident::NotMissing { bytes } => {
-                self.counters.gap_bytes = self.counters.gap_bytes.saturating_sub(bytes);
+                counters.gap_bytes = counters.gap_bytes.saturating_sub(bytes);
+                (what::GAP, Some(bytes), format!("{bytes} bytes that were missing came later"))
+            }
+            Incident::Retransmitted => {
+                counters.retransmitted += 1;
+                return Ok(());
+            }
+            Incident::OutOfOrder => {
+                counters.out_of_order += 1;
+                return Ok(());
             }
             Incident::Resync { skipped } => {
-                self.counters.resyncs += 1;
-                self.counters.skipped_bytes = self.counters.skipped_bytes.saturating_add(skipped);
+                counters.resyncs += 1;
+                counters.skipped_bytes = counters.skipped_bytes.saturating_add(skipped);
                 // The stream starts with a record although its SYN was not seen: nothing was lost.
                 if skipped == 0 {
                     return Ok(());
                 }
+                let detail = format!("record boundaries were found again after {skipped} bytes that had to be skipped");
+                (what::RESYNC, Some(skipped), detail)
             }
-            Incident::Conflict(_) => self.counters.conflicts += 1,
+            Incident::Conflict(conflict) => {
+                counters.conflicts += 1;
+                let detail = match conflict {
+                    Conflict::Kept => "retransmitted bytes differ from the first ones, which were kept",
+                    Conflict::Replaced => {
+                        "retransmitted bytes differ from the first ones, which did not fit the stream: \
+                         record boundaries are looked for again"
+                    }
+                    Conflict::Hello => "a hello in the middle of a session, which goes on: the hello is ignored",
+                };
+                (what::CONFLICT, None, detail.into())
+            }
             Incident::Unconfirmed { bytes } => {
-                self.counters.unconfirmed_bytes = self.counters.unconfirmed_bytes.saturating_add(bytes);
+                counters.unconfirmed_bytes = counters.unconfirmed_bytes.saturating_add(bytes);
+                let detail =
+                    format!("{bytes} bytes that do not fit the connection were not confirmed: they are not used");
+                (what::UNCONFIRMED, Some(bytes), detail)
             }
-            Incident::Malformed => self.counters.malformed += 1,
+            Incident::Malformed => {
+                counters.malformed += 1;
+                let detail = "no record header where one should be: boundaries are looked for again";
+                (what::MALFORMED, None, detail.into())
+            }
+            Incident::SizedBySegments(MessageEnd::Write) => {
+                let detail = "the capture holds no payload of it: the lengths of segments stand for records, one record \
+                              a write, less the 5 bytes of its header";
+                (what::ASSUMED, None, detail.into())
+            }
             Incident::NotTls | Incident::OpenVpn | Incident::SizedBySegments(MessageEnd::Silence { .. }) => {
-                self.counters.not_tls += 1;
+                counters.not_tls += 1;
+                let detail = match incident {
+                    Incident::OpenVpn => "it carries packets of OpenVPN, which are not sized",
+                    Incident::NotTls => {
+                        "no TLS record was found in it; the option `plain-tcp` of record-sizer sizes the messages of \
+                         such connections"
+                    }
+                    _ => "no TLS record was found in it: each burst of segments stands for a record (`plain-tcp`)",
+                };
+                (what::NOT_TLS, None, detail.into())
             }
-            Incident::SizedBySegments(MessageEnd::Write) => {}
-        }
-        self.notice(flow, time_ns, text_of(incident), out)
+        };
+        self.notice(flow, time_ns, notice, out)
     }
 
     /// Emits a notice about a flow, with its word, bytes and detail, unless there were too many.
@@ -269,58 +304,5 @@ impl Notices {
         let emitted = self.by_flow.entry(flow).or_default();
         *emitted = emitted.saturating_add(1);
         *emitted <= MAX_PER_FLOW
-    }
-}
-
-/// The word, bytes and detail of the notice about an incident.
-fn text_of(incident: Incident) -> (&'static str, Option<u64>, String) {
-    match incident {
-        Incident::Gap { bytes: 0 } => {
-            (what::GAP, None, "the stream goes on somewhere else: nobody knows how many bytes are missing".into())
-        }
-        Incident::Gap { bytes } => (what::GAP, Some(bytes), format!("{bytes} bytes are missing from the capture")),
-        Incident::NotMissing { bytes } => {
-            (what::GAP, Some(bytes), format!("{bytes} bytes that were missing came later"))
-        }
-        Incident::Resync { skipped } => {
-            let detail = format!("record boundaries were found again after {skipped} bytes that had to be skipped");
-            (what::RESYNC, Some(skipped), detail)
-        }
-        Incident::Conflict(conflict) => {
-            let detail = match conflict {
-                Conflict::Kept => "retransmitted bytes differ from the first ones, which were kept",
-                Conflict::Replaced => {
-                    "retransmitted bytes differ from the first ones, which did not fit the stream: \
-                                       record boundaries are looked for again"
-                }
-                Conflict::Hello => "a hello in the middle of a session, which goes on: the hello is ignored",
-            };
-            (what::CONFLICT, None, detail.into())
-        }
-        Incident::Unconfirmed { bytes } => {
-            let detail = format!("{bytes} bytes that do not fit the connection were not confirmed: they are not used");
-            (what::UNCONFIRMED, Some(bytes), detail)
-        }
-        Incident::Malformed => {
-            (what::MALFORMED, None, "no record header where one should be: boundaries are looked for again".into())
-        }
-        Incident::NotTls => (
-            what::NOT_TLS,
-            None,
-            "no TLS record was found in it; the option `plain-tcp` of record-sizer sizes the messages of such connections".into(),
-        ),
-        Incident::OpenVpn => (what::NOT_TLS, None, "it carries packets of OpenVPN, which are not sized".into()),
-        Incident::SizedBySegments(MessageEnd::Write) => (
-            what::ASSUMED,
-            None,
-            "the capture holds no payload of it: the lengths of segments stand for records, one record a write, less \
-             the 5 bytes of its header"
-                .into(),
-        ),
-        Incident::SizedBySegments(MessageEnd::Silence { .. }) => (
-            what::NOT_TLS,
-            None,
-            "no TLS record was found in it: each burst of segments stands for a record (`plain-tcp`)".into(),
-        ),
     }
 }

@@ -31,14 +31,6 @@ pub(crate) enum Proof {
     Pieces,
 }
 
-/// What the number of a SYN says about its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SynAge {
-    /// It is another than the present one.
-    New,
-    MayRepeat,
-}
-
 /// Where a run says that the stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Claim {
@@ -163,12 +155,12 @@ impl Rivals {
         self.runs.iter_mut().find(|run| run.syn == Some(sequence))
     }
 
-    /// The run that starts with a SYN of this sequence number was answered by a SYN. Whether there is one, and if so,
-    /// whether it may be a repetition.
-    pub(crate) fn answer_syn(&mut self, sequence: u32) -> Option<SynAge> {
+    /// The run that starts with a SYN of this sequence number was answered by a SYN. Whether it may be a repetition;
+    /// `None` if there is no such run.
+    pub(crate) fn answer_syn(&mut self, sequence: u32) -> Option<bool> {
         let run = self.with_syn(sequence)?;
         run.is_acknowledged = true;
-        Some(if run.may_repeat { SynAge::MayRepeat } else { SynAge::New })
+        Some(run.may_repeat)
     }
 
     /// Whether a segment with this sequence number is the first data behind a handshake of TCP that was answered.

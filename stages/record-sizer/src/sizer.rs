@@ -19,9 +19,8 @@ use crate::datagram_flow::DatagramFlow;
 use crate::findings::{Findings, ReadBytes};
 use crate::flow_table::{FlowTable, HeldFlows};
 use crate::message::FlowEnds;
-use crate::options::{Declared, Limits, Options};
+use crate::options::{Limits, Options};
 use crate::per_direction::PerDirection;
-use crate::reassembly::SynMeaning;
 use crate::reporter::Reporter;
 use crate::stream_position::WINDOW;
 
@@ -35,7 +34,7 @@ pub struct RecordSizer {
     #[serde(skip)]
     limits: Limits,
     #[serde(skip)]
-    declared: Declared,
+    options: Options,
     connections: FlowTable<Connection>,
     /// Flows of datagrams whose protocol is known, or may be.
     datagram_flows: FlowTable<Box<DatagramFlow>>,
@@ -55,16 +54,16 @@ pub struct RecordSizer {
 
 impl RecordSizer {
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
-        let limits = options.limits()?;
+        let (limits, flows) = (options.limits()?, options.max_flows);
         Ok(Self {
             limits,
-            connections: FlowTable::new(limits.flows),
-            declared: options.declared()?,
-            datagram_flows: FlowTable::new(limits.flows / 4),
+            connections: FlowTable::new(flows),
+            options: options.checked()?,
+            datagram_flows: FlowTable::new(flows / 4),
             // `flow-filter` announces no flow again that it has not forgotten itself.
-            ends: FlowTable::new(limits.flows.saturating_mul(4)),
+            ends: FlowTable::new(flows.saturating_mul(4)),
             quic_connections: KnownConnections::default(),
-            syns: FlowTable::new(limits.flows),
+            syns: FlowTable::new(flows),
             held_flows: HeldFlows::default(),
             findings: Findings::default(),
             reporter: Reporter::default(),
@@ -96,40 +95,25 @@ impl RecordSizer {
         self.held_flows.bytes
     }
 
-    fn segment(&mut self, segment: Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        match self.prepare(segment, out)? {
-            Some(segment) => self.tcp_segment(&segment, out),
-            None => Ok(()),
-        }
-    }
-
-    /// Counts a segment, does the work that is due at its time, and handles datagrams. Returns the segment if it is
-    /// of TCP and has payload or a SYN.
+    /// Counts a segment or datagram, does the work that is due at its time, and handles it.
     #[inline]
-    fn prepare<'a>(&mut self, segment: Segment<'a>, out: &mut dyn Emit) -> Result<Option<Segment<'a>>, Closed> {
-        self.reporter.counters.segment(&segment);
+    fn segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.reporter.counters.segment(segment);
         self.now_ns = segment.time_ns;
         if segment.flags == 0 {
-            self.datagram(&segment, out)?;
-            return Ok(None);
+            return self.datagram(segment, out);
         }
-        while let Some(flow) = self.held_flows.overdue(self.now_ns) {
-            self.expire(flow, out)?;
-        }
+        self.expire(out)?;
         if segment.length == 0 && segment.flags & Segment::SYN == 0 {
-            if self.awaits_acknowledgements() {
-                self.acknowledgement(&segment, out)?;
-            }
-            return Ok(None);
+            return if self.awaits_acknowledgements() { self.acknowledgement(segment, out) } else { Ok(()) };
         }
         if self.is_eviction_due() {
             self.evict(out)?;
         }
-        Ok(Some(segment))
+        self.tcp_segment(segment, out)
     }
 
     fn tcp_segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let is_syn = segment.flags & Segment::SYN != 0;
         let findings = &mut self.findings;
         let connection = match self.connections.find(segment.flow) {
             Some(connection) => connection,
@@ -144,14 +128,8 @@ impl RecordSizer {
                 connection
             }
         };
-        if is_syn {
-            let meaning = connection.syn_meaning(segment);
-            match meaning {
-                SynMeaning::Known => connection.repeated_syn(segment.direction, segment.sequence),
-                SynMeaning::Opens => connection.open(segment.direction, segment.sequence, findings),
-                SynMeaning::NewConnection => connection.rival_syn(segment.direction, segment.sequence),
-            }
-            connection.answered_syn(segment, meaning);
+        if segment.flags & Segment::SYN != 0 {
+            connection.syn(segment, findings);
         }
         if connection.held_bytes() > 0
             && let Some(successor) = connection.acknowledge(segment, findings)
@@ -211,7 +189,7 @@ impl RecordSizer {
     }
 
     fn report_and_release(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        if self.report(flow, out)? > self.limits.flow_bytes {
+        if self.report(flow, out)? > self.options.max_flow_bytes {
             self.release(flow, out)?;
         }
         self.release_beyond_limits(out)
@@ -219,7 +197,7 @@ impl RecordSizer {
 
     /// Releases what flows hold together beyond the limit, that which waits for longest first.
     fn release_beyond_limits(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
-        while self.held_flows.bytes > self.limits.bytes {
+        while self.held_flows.bytes > self.options.max_bytes {
             let Some(flow) = self.held_flows.first() else { break };
             self.release(flow, out)?;
         }
@@ -238,11 +216,17 @@ impl RecordSizer {
         Ok(held)
     }
 
-    /// Gives up the gaps of a flow whose wait has ended.
-    fn expire(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(connection) = self.connections.find(flow) else { return self.release(flow, out) };
-        connection.expire(self.now_ns, &self.limits, &mut self.findings);
-        self.report(flow, out)?;
+    /// Gives up the gaps of flows whose wait has ended.
+    #[inline]
+    fn expire(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
+        while let Some(flow) = self.held_flows.overdue(self.now_ns) {
+            if let Some(connection) = self.connections.find(flow) {
+                connection.expire(self.now_ns, &self.limits, &mut self.findings);
+                self.report(flow, out)?;
+            } else {
+                self.release(flow, out)?;
+            }
+        }
         Ok(())
     }
 
@@ -295,7 +279,7 @@ impl RecordSizer {
             let detail = format!(
                 "more than {} flows at once (`max-flows`): those silent for longest are forgotten; more of these are \
                  only counted",
-                self.limits.flows
+                self.options.max_flows
             );
             out.emit(Notice { time_ns: Some(now_ns), ..Notice::new(Self::NAME, what::EVICTED, detail) }.into())?;
         }
@@ -386,7 +370,7 @@ impl Stage for RecordSizer {
             }
             let Some(segment) = segments.next() else { return Ok(()) };
             if self.clock.follows(segment.flow, segment.time_ns) {
-                self.segment(segment, out)?;
+                self.segment(&segment, out)?;
             } else {
                 self.segment_of_odd_time(&segment, out)?;
             }
@@ -421,7 +405,7 @@ impl Stage for RecordSizer {
 
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let read: Self = decode_state(state)?;
-        *self = Self { limits: self.limits, declared: std::mem::take(&mut self.declared), ..read };
+        *self = Self { limits: self.limits, options: std::mem::take(&mut self.options), ..read };
         // A maximum, and a summary is of one run.
         self.reporter.counters.worst_loss_millionths = 0;
         Ok(())

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol, Transport};
 
 use crate::chunk::Chunk;
-use crate::message::{FlowEnds, Found, Message, MessageFramer, ReplayWindow};
+use crate::message::{FlowEnds, Found, Message, ReplayWindow};
 use crate::per_direction::PerDirection;
 
 /// The port that its documentation gives as an example, and most people take.
@@ -19,6 +19,17 @@ const TAG: u32 = 16;
 
 /// What packets are padded to.
 const BLOCK: u64 = 16;
+
+/// The port of ESP in UDP, which it shares with IKE.
+const ESP_PORT: u16 = 4500;
+
+/// Bytes of the index and the sequence number.
+const ESP_HEADER: usize = 8;
+
+/// The least and the most bytes around a packet: an initialization vector of 8 (AES-GCM, RFC 4106) to 16 (AES-CBC), the
+/// two bytes of the trailer behind up to 15 of padding, and an integrity value of 8 (RFC 4106) to 32 (HMAC-SHA2-512,
+/// RFC 4868). A sender may pad more (RFC 4303, section 2.4), which counts as plaintext, as in TLS 1.3.
+const ADDED: [u64; 2] = [8 + 2 + 8, 16 + 15 + 2 + 32];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TunnelMessage {
@@ -49,30 +60,34 @@ impl TunnelMessage {
     }
 }
 
+/// Whether a flow is of ESP: over IP, or by one of its ports.
+pub(crate) fn is_esp(ends: &FlowEnds) -> bool {
+    ends.transport == Transport::Esp || ends.has_port(ESP_PORT)
+}
+
+/// Whether a flow is of WireGuard by one of its ports.
+pub(crate) fn is_wireguard(ends: &FlowEnds) -> bool {
+    ends.has_port(WIREGUARD_PORT)
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct WireGuardFlow {
+pub(crate) struct TunnelFlow {
     is_reported: bool,
     seen: PerDirection<ReplayWindow>,
 }
 
-impl WireGuardFlow {
-    pub(crate) fn has_port(ends: &FlowEnds) -> bool {
-        ends.has_port(WIREGUARD_PORT)
-    }
-
-    /// A tunnel, if the datagram is of one. On another port than its own, only a handshake shows it, which comes every two
+impl TunnelFlow {
+    /// A tunnel of WireGuard, if the datagram is of one. On another port than its own, only a handshake shows it, which comes every two
     /// minutes: packets begin like other binary messages.
-    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
-        let is_its_port = ends.is_some_and(Self::has_port);
+    pub(crate) fn begin_wireguard(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
+        let is_its_port = ends.is_some_and(is_wireguard);
         match TunnelMessage::read(chunk)? {
             TunnelMessage::Packet { .. } if !is_its_port => None,
             _ => Some(Self::default()),
         }
     }
-}
 
-impl MessageFramer for WireGuardFlow {
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+    pub(crate) fn take_wireguard(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         let Some(message) = TunnelMessage::read(&chunk) else { return false };
         found.read.push(0..WIREGUARD_HEADER);
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::WireGuard.name());
@@ -93,45 +108,12 @@ impl MessageFramer for WireGuardFlow {
         }
         true
     }
-}
 
-/// The port of ESP in UDP, which it shares with IKE.
-const ESP_PORT: u16 = 4500;
-
-/// Bytes of the index and the sequence number.
-const ESP_HEADER: usize = 8;
-
-/// The least and the most bytes around a packet: an initialization vector of 8 (AES-GCM, RFC 4106) to 16 (AES-CBC), the
-/// two bytes of the trailer behind up to 15 of padding, and an integrity value of 8 (RFC 4106) to 32 (HMAC-SHA2-512,
-/// RFC 4868). A sender may pad more (RFC 4303, section 2.4), which counts as plaintext, as in TLS 1.3.
-const ADDED: [u64; 2] = [8 + 2 + 8, 16 + 15 + 2 + 32];
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct EspFlow {
-    is_reported: bool,
-    seen: PerDirection<ReplayWindow>,
-}
-
-impl EspFlow {
-    pub(crate) fn has_port(ends: &FlowEnds) -> bool {
-        ends.transport == Transport::Esp || ends.has_port(ESP_PORT)
+    pub(crate) fn begin_esp(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
+        ends.filter(|ends| is_esp(ends)).and(esp_header(chunk)).map(|_| Self::default())
     }
 
-    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
-        ends.filter(|ends| Self::has_port(ends)).and(esp_header(chunk)).map(|_| Self::default())
-    }
-}
-
-/// The index and the sequence number. In UDP, four zeros come before IKE, and one byte keeps the ports open.
-fn esp_header(chunk: &Chunk<'_>) -> Option<(u32, u32)> {
-    let &[i0, i1, i2, i3, s0, s1, s2, s3] = chunk.payload.first_chunk::<ESP_HEADER>()?;
-    let index = u32::from_be_bytes([i0, i1, i2, i3]);
-    let is_long_enough = chunk.length() >= ESP_HEADER as u64 + ADDED[0];
-    (index != 0 && is_long_enough).then_some((index, u32::from_be_bytes([s0, s1, s2, s3])))
-}
-
-impl MessageFramer for EspFlow {
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+    pub(crate) fn take_esp(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         let Some((index, number)) = esp_header(&chunk) else { return false };
         found.read.push(0..ESP_HEADER);
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Esp.name());
@@ -144,4 +126,12 @@ impl MessageFramer for EspFlow {
         found.message(Message::data(Protocol::Esp, direction, [chunk.time_ns; 2], length).with_plaintext(plaintext));
         true
     }
+}
+
+/// The index and the sequence number. In UDP, four zeros come before IKE, and one byte keeps the ports open.
+fn esp_header(chunk: &Chunk<'_>) -> Option<(u32, u32)> {
+    let &[i0, i1, i2, i3, s0, s1, s2, s3] = chunk.payload.first_chunk::<ESP_HEADER>()?;
+    let index = u32::from_be_bytes([i0, i1, i2, i3]);
+    let is_long_enough = chunk.length() >= ESP_HEADER as u64 + ADDED[0];
+    (index != 0 && is_long_enough).then_some((index, u32::from_be_bytes([s0, s1, s2, s3])))
 }

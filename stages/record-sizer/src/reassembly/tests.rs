@@ -26,25 +26,15 @@ impl OrderedStream for Received {
         self.gaps.push(length);
     }
 
-    fn conflict(&mut self, _: i64) {
-        self.conflicts += 1;
+    fn incident(&mut self, _: i64, incident: Incident) {
+        match incident {
+            Incident::Conflict(Conflict::Replaced) => self.contradictions += 1,
+            Incident::Conflict(_) => self.conflicts += 1,
+            Incident::NotMissing { bytes } => self.not_missing += bytes,
+            Incident::Unconfirmed { bytes } => self.unconfirmed += bytes,
+            _ => {}
+        }
     }
-
-    fn not_missing(&mut self, bytes: u64, _: i64) {
-        self.not_missing += bytes;
-    }
-
-    fn contradicted(&mut self, _: i64) {
-        self.contradictions += 1;
-    }
-
-    fn unconfirmed(&mut self, bytes: u64, _: i64) {
-        self.unconfirmed += bytes;
-    }
-
-    fn retransmitted(&mut self) {}
-
-    fn out_of_order(&mut self) {}
 }
 
 fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {

@@ -16,7 +16,11 @@ impl RecordSizer {
     pub(super) fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         while let Some(event) = self.clock.next_event() {
             match event {
-                ClockEvent::Item { item, ahead_ns } => self.redated(item.segment(), ahead_ns, out)?,
+                ClockEvent::Item { item, ahead_ns } => {
+                    let segment = item.segment();
+                    let time_ns = segment.time_ns.saturating_sub(ahead_ns);
+                    self.segment(&Segment { time_ns, ..segment }, out)?;
+                }
                 ClockEvent::Odd { flow, time_ns, ahead_ns } => {
                     self.reporter.counters.odd_times += 1;
                     self.reporter.notice(flow, time_ns, (what::CLOCK, None, describe_odd_time(ahead_ns)), out)?;
@@ -29,18 +33,11 @@ impl RecordSizer {
         Ok(())
     }
 
-    fn redated(&mut self, segment: Segment<'_>, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let time_ns = segment.time_ns.saturating_sub(ahead_ns);
-        self.segment(Segment { time_ns, ..segment }, out)
-    }
-
     /// Ends all that waits for a time that will not come soon, because all times have gone back.
     fn go_back(&mut self, to_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         self.reporter.counters.clock_steps += 1;
         self.now_ns = i64::MAX;
-        while let Some(flow) = self.held_flows.overdue(self.now_ns) {
-            self.expire(flow, out)?;
-        }
+        self.expire(out)?;
         self.now_ns = to_ns;
         self.connections.restart_time().for_each(|connection| connection.go_back(to_ns));
         self.syns.restart_time().for_each(drop);

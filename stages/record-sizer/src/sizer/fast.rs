@@ -88,7 +88,7 @@ impl RecordSizer {
         Ok(None)
     }
 
-    /// Before this time [`prepare`](Self::prepare) has nothing to do for TCP but to count, unless flows are added or
+    /// Before this time [`segment`](Self::segment) has nothing to do for TCP but to count, unless flows are added or
     /// held.
     fn idle_until_ns(&self) -> i64 {
         let sweeps = [

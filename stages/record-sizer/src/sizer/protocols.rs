@@ -12,7 +12,7 @@ use crate::findings::{Findings, ReadBytes};
 use crate::flow_table::FlowTable;
 use crate::matter;
 use crate::message::{FlowEnds, Found};
-use crate::options::Declared;
+use crate::options::{Limits, Options};
 
 impl RecordSizer {
     /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
@@ -31,8 +31,7 @@ impl RecordSizer {
         let &Segment { flow, time_ns, direction, .. } = datagram;
         let (chunk, mut found) = (Chunk::of(datagram), Found::default());
         // Asked for each datagram, so that they are not forgotten as long as the flow is in use.
-        let ends = self.ends.find(flow).copied();
-        let told = Told { ends: ends.as_ref(), declared: &self.declared, wait_ns: self.limits.hole_wait_ns };
+        let told = told(&mut self.ends, flow, &self.options, &self.limits);
         let known = self.datagram_flows.find(flow);
         let held = known.as_ref().map_or(0, |known| known.held_bytes());
         let mut is_taken = known.is_some_and(|known| known.take(direction, chunk, told, &mut found));
@@ -50,7 +49,7 @@ impl RecordSizer {
         self.reporter.counters.other_datagrams += u64::from(!is_taken);
         let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
         if !signs.is_empty() {
-            let service = ends.map(|ends| Sign::Service(ends.service));
+            let service = told.ends.map(|ends| Sign::Service(ends.service));
             signs.into_iter().chain(service).for_each(|sign| self.quic_connections.insert(sign, flow));
         }
         if let Some(known) = self.datagram_flows.find(flow) {
@@ -84,7 +83,7 @@ impl RecordSizer {
         let &Flow { transport, gateway_port, service, .. } = flow;
         let ends = FlowEnds { transport, gateway_port, service };
         let is_declared =
-            self.declared.framing(&ends).is_some() || matter::is_matter(&ends, &self.declared.matter_ports);
+            self.options.framing_of(&ends).is_some() || matter::is_matter(&ends, &self.options.matter_port);
         if flow.transport == Transport::Tcp && !is_declared {
             return;
         }
@@ -99,21 +98,13 @@ impl RecordSizer {
     /// Finds a framing for the connection of a segment, if it shows no records.
     pub(super) fn declare(&mut self, segment: &Segment<'_>) {
         if let Some(connection) = self.connections.find(segment.flow) {
-            let told = Told {
-                ends: self.ends.find(segment.flow).map(|ends| &*ends),
-                declared: &self.declared,
-                wait_ns: self.limits.hole_wait_ns,
-            };
+            let told = told(&mut self.ends, segment.flow, &self.options, &self.limits);
             told.declare(connection, segment, &mut self.findings);
         }
     }
 
     pub(super) fn connection_after(&mut self, flow: u64, successor: &Successor) -> Connection {
-        let told = Told {
-            ends: self.ends.find(flow).map(|ends| &*ends),
-            declared: &self.declared,
-            wait_ns: self.limits.hole_wait_ns,
-        };
+        let told = told(&mut self.ends, flow, &self.options, &self.limits);
         let mut connection = Connection::new(self.limits.burst_gap_ns);
         connection.open_both(successor.syns(), &mut self.findings);
         for segment in successor.segments() {
@@ -135,10 +126,14 @@ fn begun(
 ) -> Option<ProtocolFlow> {
     let shown = connections.flow(chunk.payload, told.ends.map(|ends| ends.service)).filter(|(_, other)| *other != flow);
     let moved = shown.and_then(|(sign, other)| match flows.find(other)?.protocol()? {
-        ProtocolFlow::Quic(known) => Some(ProtocolFlow::Quic(known.moved(sign, &told.declared.quic_ids))),
+        ProtocolFlow::Quic(known) => Some(ProtocolFlow::Quic(known.moved(sign, &told.options.quic_cid))),
         _ => None,
     });
     moved.or_else(|| ProtocolFlow::begin(chunk, told))
+}
+
+fn told<'a>(ends: &'a mut FlowTable<FlowEnds>, flow: u64, options: &'a Options, limits: &Limits) -> Told<'a> {
+    Told { ends: ends.find(flow).map(|ends| &*ends), options, wait_ns: limits.hole_wait_ns }
 }
 
 impl Told<'_> {
@@ -147,10 +142,10 @@ impl Told<'_> {
         if connection.has_protocol() {
             return;
         }
-        let Declared { framings, matter_ports: ports, .. } = self.declared;
+        let Options { framing, matter_port: ports, .. } = self.options;
         let (payload, length) = (segment.payload, segment.length.into());
-        let shown = || framings.iter().find(|framing| framing.is_shown_by(payload, length));
-        if let Some(framing) = self.ends.and_then(|ends| self.declared.framing(ends)).or_else(shown) {
+        let shown = || framing.iter().find(|framing| framing.is_shown_by(payload, length));
+        if let Some(framing) = self.ends.and_then(|ends| self.options.framing_of(ends)).or_else(shown) {
             if let (Some(read), Some(bytes)) = (&mut findings.read, framing.beginning_of(payload)) {
                 let Segment { direction, sequence, .. } = *segment;
                 read.push(ReadBytes { direction, sequence, bytes: bytes.into() });

@@ -123,7 +123,7 @@ fn plain(options: &Options, segments: &[Segment<'_>]) -> (Vec<Frame>, Vec<(&'sta
     let mut out = Vec::new();
     for segment in segments {
         if sizer.clock.follows(segment.flow, segment.time_ns) {
-            sizer.segment(*segment, &mut out).unwrap();
+            sizer.segment(segment, &mut out).unwrap();
         } else {
             sizer.segment_of_odd_time(segment, &mut out).unwrap();
         }
