@@ -14,11 +14,11 @@ use sizeleak_platform::runtime::{
 use crate::counters::{FilterCounters, SeenAddresses, UnsizedTraffic};
 use crate::earlier_packets::EarlierPackets;
 use crate::fast::FlowCache;
-use crate::flow_table::{FlowLookup, FlowRef, FlowTable, GatewayEnds};
-use crate::ip_reassembly::{FragmentLimits, IncompletePacket, IpReassembly};
+use crate::flow_table::{FlowRef, FlowTable, GatewayEnds};
+use crate::ip_reassembly::{FragmentLimits, IpReassembly};
 use crate::options::{Options, TunnelSelection, TunnelTreatment};
 use crate::segment_writer::SegmentWriter;
-use crate::services::{Sender, ServiceSelection};
+use crate::services::ServiceSelection;
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
@@ -136,7 +136,9 @@ impl FlowFilter {
         let mut incomplete = Vec::new();
         let reassembly = if is_gateways { &mut self.gateway_fragments } else { &mut self.other_fragments };
         let added = reassembly.add(context.time_ns, &packet, carrier.apart, fragment, &mut incomplete);
-        self.report_incomplete(&incomplete, context.writer)?;
+        for notice in incomplete.iter().filter_map(|packet| self.counters.count_incomplete(packet)) {
+            context.writer.emit(notice)?;
+        }
         if let Ok(Some(whole)) = &added {
             let (protocol, bytes) = (packet.payload.protocol, CapturedBytes::new(&whole.data, whole.length));
             let payload = IpPayload { protocol, bytes }.after_extensions();
@@ -209,11 +211,7 @@ impl FlowFilter {
     ) -> Result<(), StageError> {
         let Some(message) = dns_message(packet) else { return Ok(()) };
         let ends = GatewayEnds::of(self.prefilter.addresses(), [packet.source, packet.destination]);
-        let sender = match ends.or(carrier.gateways) {
-            Some(GatewayEnds::Source | GatewayEnds::Both) => Sender::Gateway,
-            Some(GatewayEnds::Destination) | None => Sender::Other,
-        };
-        let resolution = self.services.resolve(&message, sender, carrier.apart);
+        let resolution = self.services.resolve(&message, ends.or(carrier.gateways), carrier.apart);
         if let Some(notice) = self.counters.count_resolution(resolution, &message) {
             context.writer.emit(notice)?;
         }
@@ -243,19 +241,18 @@ impl FlowFilter {
             self.counters.other_protocols += 1;
             return Ok(None);
         }
-        let lookup = self.flows.look_up(segment, gateways, encapsulation);
+        let (flow, is_new) = self.flows.look_up(segment, gateways, encapsulation);
         if self.flows.entries.evicted > 0
             && let Some(notice) = self.counters.report_eviction(self.flows.entries.capacity())
         {
             context.writer.emit(notice)?;
         }
-        let (FlowLookup::Known(flow) | FlowLookup::New(flow)) = lookup;
         if !self.services.contains(flow.service) {
             self.counters.other_services += 1;
             return Ok(None);
         }
         let &TransportSegment { transport, sequence, flags, acknowledgement, payload, .. } = segment;
-        if matches!(lookup, FlowLookup::New(_)) {
+        if is_new {
             self.counters.flows += 1;
             let (gateway, service) = (flow.gateway.ip(), flow.service);
             let tunnel = encapsulation.map(|tunnel| tunnel.to_string());
@@ -283,17 +280,6 @@ impl FlowFilter {
             context.writer.emit(notice)?;
         }
         Ok(None)
-    }
-
-    fn report_incomplete(
-        &mut self,
-        packets: &[IncompletePacket],
-        out: &mut SegmentWriter<'_>,
-    ) -> Result<(), StageError> {
-        for notice in packets.iter().filter_map(|packet| self.counters.count_incomplete(packet)) {
-            out.emit(notice)?;
-        }
-        Ok(())
     }
 
     fn absence(&self) -> String {

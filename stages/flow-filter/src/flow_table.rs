@@ -44,13 +44,6 @@ pub(crate) struct FlowRef {
     pub(crate) direction: Direction,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FlowLookup {
-    Known(GatewayFlow),
-    /// It is seen for the first time, or was evicted.
-    New(GatewayFlow),
-}
-
 /// What distinguishes flows, the same in both directions: the transport, the two ends, the lesser one first, and the
 /// tunnel. VLAN tags do not: a mirror port may see a packet with one, without, or with another in each direction. Most
 /// flows are of IPv4 outside tunnels; the others are boxed, so that an entry of the table takes 32 bytes.
@@ -93,22 +86,23 @@ impl FlowTable {
         Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MAX_IN_TUNNELS)) }
     }
 
+    /// The flow of a segment, and whether it is seen for the first time, or was evicted.
     pub(crate) fn look_up(
         &mut self,
         segment: &TransportSegment<'_>,
         gateways: GatewayEnds,
         encapsulation: Option<Encapsulation>,
-    ) -> FlowLookup {
+    ) -> (GatewayFlow, bool) {
         let lesser = segment.source.min(segment.destination);
         let greater = segment.source.max(segment.destination);
         let key = FlowKey::new(segment, encapsulation);
         if let Some(FlowEntry { id, gateway_is_lesser }) = self.entries.get(&key) {
             let (gateway, service) = if gateway_is_lesser { (lesser, greater) } else { (greater, lesser) };
-            return FlowLookup::Known(GatewayFlow { id, gateway, service });
+            return (GatewayFlow { id, gateway, service }, false);
         }
         let flow = GatewayFlow::new(segment, gateways, encapsulation);
         self.entries.insert(key, FlowEntry { id: flow.id, gateway_is_lesser: flow.gateway == lesser });
-        FlowLookup::New(flow)
+        (flow, true)
     }
 
     /// Whether the connection of a new flow was also seen by another way: in another tunnel, outside or inside of one.
@@ -244,13 +238,13 @@ mod tests {
         let mut flows = FlowTable::new(100);
         let there = segment("10.0.0.2:5000", "203.0.113.1:443", 0);
         let back = segment("203.0.113.1:443", "10.0.0.2:5000", 0);
-        let FlowLookup::New(flow) = flows.look_up(&back, GatewayEnds::Destination, None) else { panic!() };
-        assert_eq!(flows.look_up(&there, GatewayEnds::Source, None), FlowLookup::Known(flow));
+        let (flow, true) = flows.look_up(&back, GatewayEnds::Destination, None) else { panic!() };
+        assert_eq!(flows.look_up(&there, GatewayEnds::Source, None), (flow, false));
         assert_eq!((flow.direction(&there), flow.direction(&back)), (Direction::FromGateway, Direction::ToGateway));
         assert_eq!(flow.id, 0x218a_a7a4_47c5_7869, "the same in any run");
         let datagram = TransportSegment { transport: Transport::Udp, ..there };
         let lookup = flows.look_up(&datagram, GatewayEnds::Source, None);
-        assert!(matches!(lookup, FlowLookup::New(other) if other.id != flow.id));
+        assert!(matches!(lookup, (other, true) if other.id != flow.id));
     }
 
     #[test]
@@ -262,11 +256,11 @@ mod tests {
         let mut ids = Vec::new();
         for (tunnel, elsewhere) in [(tunnel(7), false), (None, true), (tunnel(8), true), (tunnel(7), false)] {
             match flows.look_up(&there, GatewayEnds::Source, tunnel) {
-                FlowLookup::New(flow) => {
+                (flow, true) => {
                     assert_eq!(flows.is_seen_elsewhere(flow.id, &there, tunnel), elsewhere, "{tunnel:?}");
                     ids.push(flow.id);
                 }
-                FlowLookup::Known(flow) => assert_eq!(flow.id, ids[0]),
+                (flow, false) => assert_eq!(flow.id, ids[0]),
             }
         }
         assert_eq!(ids[0], 0x380a_67c7_196f_43e0, "the same in any run");
@@ -280,9 +274,7 @@ mod tests {
 
     #[test]
     fn between_two_gateways_the_one_at_home_counts_as_the_gateway_else_the_client() {
-        let gateway = |segment| match FlowTable::new(2).look_up(&segment, GatewayEnds::Both, None) {
-            FlowLookup::New(flow) | FlowLookup::Known(flow) => flow.gateway.to_string(),
-        };
+        let gateway = |segment| FlowTable::new(2).look_up(&segment, GatewayEnds::Both, None).0.gateway.to_string();
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN)), "10.0.0.1:80");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN | Segment::ACK)), "10.0.0.2:90");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", 0)), "10.0.0.2:90");

@@ -7,8 +7,7 @@
 //! Where there are more packets than there is room for, the pair of hosts with the most of them loses its oldest: a
 //! flood of fragments between two hosts does not reach the packets of others.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use foldhash::quality::RandomState;
@@ -38,13 +37,14 @@ const PIECE_BYTES: usize = 64;
 const LONGEST_PACKET: u32 = 65_535;
 
 /// What the fragments of a packet have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct PacketKey {
+    /// Compared first: it differs in nearly all packets.
+    identification: u32,
+    protocol: u8,
     encapsulation: Option<Encapsulation>,
     source: IpAddr,
     destination: IpAddr,
-    identification: u32,
-    protocol: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,18 +70,13 @@ pub(crate) struct InvalidFragment;
 pub(crate) struct IpReassembly {
     #[serde(skip)]
     limits: FragmentLimits,
-    /// By the order in which they began.
-    partial: BTreeMap<u64, PartialPacket>,
-    #[serde(skip)]
-    numbers: HashMap<PacketKey, u64, RandomState>,
+    /// In the order in which they began: few enough to look through all.
+    partial: VecDeque<PartialPacket>,
     /// What each source has sent to each destination.
     #[serde(skip)]
     pairs: HashMap<[IpAddr; 2], Held, RandomState>,
-    last_number: u64,
     /// When the last fragment was captured. One odd time shows no timeout: two in a row do.
     last_ns: Option<i64>,
-    #[serde(skip)]
-    bytes: usize,
 }
 
 /// What is kept for a pair of hosts.
@@ -111,21 +106,18 @@ struct Piece {
 
 impl IpReassembly {
     pub(crate) fn new(limits: FragmentLimits) -> Self {
-        let (numbers, pairs) = (HashMap::default(), HashMap::default());
-        Self { limits, partial: BTreeMap::new(), numbers, pairs, last_number: 0, last_ns: None, bytes: 0 }
+        Self { limits, partial: VecDeque::new(), pairs: HashMap::default(), last_ns: None }
     }
 
     /// The packets that were read from a state, with the limits of this reassembly.
     pub(crate) fn restored(&self, read: Self) -> Self {
-        let mut restored = Self { last_number: read.last_number, last_ns: read.last_ns, ..Self::new(self.limits) };
-        for (number, partial) in &read.partial {
-            restored.numbers.insert(partial.key, *number);
+        let mut restored = Self { limits: self.limits, ..read };
+        for partial in &restored.partial {
             let held = restored.pairs.entry(partial.key.pair()).or_default();
             held.packets += 1;
             held.bytes += partial.bytes;
-            restored.bytes += partial.bytes;
         }
-        Self { partial: read.partial, ..restored }
+        restored
     }
 
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
@@ -140,10 +132,8 @@ impl IpReassembly {
     ) -> Result<Option<ReassembledPayload>, InvalidFragment> {
         let times = [time_ns, self.last_ns.replace(time_ns).unwrap_or(time_ns)];
         let is_over = |since_ns: i64| times.iter().all(|time_ns| time_ns.abs_diff(since_ns) > TIMEOUT_NS);
-        while let Some((_, oldest)) = self.partial.first_key_value()
-            && is_over(oldest.since_ns)
-        {
-            self.give_up_oldest(incomplete);
+        while self.partial.front().is_some_and(|oldest| is_over(oldest.since_ns)) {
+            self.give_up(0, incomplete);
         }
         let payload = packet.payload.bytes;
         let (start, end) = (fragment.offset, fragment.offset.saturating_add(payload.length()));
@@ -158,35 +148,31 @@ impl IpReassembly {
             protocol: packet.payload.protocol,
         };
         // An identification is used again after a while: what is left of the packet before is not part of this one.
-        let earlier = self.numbers.get(&key).copied();
-        if let Some((number, partial)) = earlier.and_then(|number| Some((number, self.partial.get(&number)?)))
-            && partial.since_ns.abs_diff(time_ns) > TIMEOUT_NS
-        {
-            self.give_up(Some(number), incomplete);
+        let mut known = self.partial.iter().position(|partial| partial.key == key);
+        let is_left = |partial: &PartialPacket| partial.since_ns.abs_diff(time_ns) > TIMEOUT_NS;
+        if let Some(at) = known.take_if(|at| self.partial.get(*at).is_some_and(is_left)) {
+            self.give_up(at, incomplete);
         }
-        let number = *self.numbers.entry(key).or_insert_with(|| {
-            self.last_number += 1;
-            self.last_number
-        });
         let held = self.pairs.entry(key.pair()).or_default();
-        let partial = self.partial.entry(number).or_insert_with(|| {
+        let at = known.unwrap_or_else(|| {
             held.packets += 1;
-            PartialPacket::new(key, time_ns)
+            self.partial.push_back(PartialPacket::new(key, time_ns));
+            self.partial.len() - 1
         });
+        let Some(partial) = self.partial.get_mut(at) else { return Ok(None) };
         let before = partial.bytes;
         if fragment.is_last {
             partial.end.get_or_insert(end);
         }
         partial.add(start, end, payload.data());
-        self.bytes += partial.bytes - before;
         held.bytes += partial.bytes - before;
         if partial.is_complete() {
-            return Ok(self.remove(number).map(PartialPacket::into_payload));
+            return Ok(self.remove(at).map(PartialPacket::into_payload));
         }
         while self.partial.len() > self.limits.packets {
             self.give_up_of_greatest(incomplete, |held| held.packets);
         }
-        while self.bytes > self.limits.bytes {
+        while self.pairs.values().map(|held| held.bytes).sum::<usize>() > self.limits.bytes {
             self.give_up_of_greatest(incomplete, |held| held.bytes);
         }
         Ok(None)
@@ -195,7 +181,7 @@ impl IpReassembly {
     pub(crate) fn finish(&mut self) -> Vec<IncompletePacket> {
         let mut incomplete = Vec::new();
         while !self.partial.is_empty() {
-            self.give_up_oldest(&mut incomplete);
+            self.give_up(0, &mut incomplete);
         }
         incomplete
     }
@@ -204,31 +190,25 @@ impl IpReassembly {
     fn give_up_of_greatest(&mut self, incomplete: &mut Vec<IncompletePacket>, amount: impl Fn(&Held) -> usize) {
         let most = self.pairs.values().map(&amount).max().unwrap_or_default();
         let is_of_greatest = |key: &PacketKey| self.pairs.get(&key.pair()).is_some_and(|held| amount(held) == most);
-        let oldest = self.partial.iter().find(|(_, partial)| is_of_greatest(&partial.key)).map(|(number, _)| *number);
-        self.give_up(oldest, incomplete);
+        if let Some(oldest) = self.partial.iter().position(|partial| is_of_greatest(&partial.key)) {
+            self.give_up(oldest, incomplete);
+        }
     }
 
-    fn give_up_oldest(&mut self, incomplete: &mut Vec<IncompletePacket>) {
-        let oldest = self.partial.keys().next().copied();
-        self.give_up(oldest, incomplete);
-    }
-
-    fn give_up(&mut self, number: Option<u64>, incomplete: &mut Vec<IncompletePacket>) {
-        if let Some(partial) = number.and_then(|number| self.remove(number)) {
+    fn give_up(&mut self, at: usize, incomplete: &mut Vec<IncompletePacket>) {
+        if let Some(partial) = self.remove(at) {
             let PacketKey { source, destination, .. } = partial.key;
             incomplete.push(IncompletePacket { source, destination, bytes: partial.received.into() });
         }
     }
 
-    fn remove(&mut self, number: u64) -> Option<PartialPacket> {
-        let partial = self.partial.remove(&number)?;
-        self.numbers.remove(&partial.key);
-        self.bytes -= partial.bytes;
-        if let Entry::Occupied(mut held) = self.pairs.entry(partial.key.pair()) {
-            held.get_mut().packets -= 1;
-            held.get_mut().bytes -= partial.bytes;
-            if held.get().packets == 0 {
-                held.remove();
+    fn remove(&mut self, at: usize) -> Option<PartialPacket> {
+        let partial = self.partial.remove(at)?;
+        let pair = partial.key.pair();
+        if let Some(held) = self.pairs.get_mut(&pair) {
+            (held.packets, held.bytes) = (held.packets - 1, held.bytes - partial.bytes);
+            if held.packets == 0 {
+                self.pairs.remove(&pair);
             }
         }
         Some(partial)

@@ -10,7 +10,7 @@ use sizeleak_frame::Transport;
 use sizeleak_packet::{AddressSet, DnsKind, DnsMessage, Encapsulation, TransportSegment};
 use sizeleak_platform::runtime::ConfigureError;
 
-use crate::flow_table::TwoGenerations;
+use crate::flow_table::{GatewayEnds, TwoGenerations};
 
 /// At most this many names and resolved addresses are remembered: more are an attack on memory, not a service.
 pub(crate) const MAX_RESOLVED: usize = 10_000;
@@ -30,13 +30,6 @@ pub(crate) struct ServiceSelection {
     resolvers: AddressSet,
     #[serde(skip)]
     ports: Vec<u16>,
-}
-
-/// Whether a DNS message has come from the gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sender {
-    Gateway,
-    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,17 +75,18 @@ impl ServiceSelection {
     }
 
     /// Remembers the gateway's queries for the selected names, and takes addresses and aliases from the answers to
-    /// them. A message that cannot be read is ignored.
+    /// them. A message that cannot be read is ignored. `gateways` are those at its ends.
     pub(crate) fn resolve(
         &mut self,
         message: &DnsMessage<'_>,
-        sender: Sender,
+        gateways: Option<GatewayEnds>,
         encapsulation: Option<Encapsulation>,
     ) -> Resolution {
         let Ok(packet) = Packet::parse(message.bytes) else { return Resolution::Quiet };
         let query = QueryKey::new(message, encapsulation, &packet);
         if message.kind == DnsKind::Query {
-            if let Some(query) = query.filter(|query| sender == Sender::Gateway && self.names.contains(&query.name))
+            let is_gateways = matches!(gateways, Some(GatewayEnds::Source | GatewayEnds::Both));
+            if let Some(query) = query.filter(|query| is_gateways && self.names.contains(&query.name))
                 && self.queries.get(&query).is_none()
             {
                 self.queries.insert(query, ());

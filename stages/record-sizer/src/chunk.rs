@@ -101,7 +101,7 @@ impl<'a> Chunk<'a> {
 }
 
 /// Memory that a held segment is taken to need besides its payload, in bytes.
-const SEGMENT_COST: usize = 96;
+pub(crate) const SEGMENT_COST: usize = 96;
 
 /// Memory that a direction with held segments is taken to need besides them, in bytes.
 const DIRECTION_COST: usize = 256;

@@ -131,8 +131,7 @@ impl OrderedStream for Framer<'_> {
                 *self.framing = Framing::search(self.walker.version());
             }
             Framing::Search(search) => {
-                let mut believed = Vec::new();
-                let records = search.gap(length, &mut believed);
+                let (records, believed) = (search.gap(length), std::mem::take(&mut search.believed));
                 self.read_headers(&believed);
                 self.unproven(records);
             }
@@ -254,9 +253,8 @@ impl Framer<'_> {
                     self.scanned(outcome, before, chunk)
                 }
                 Framing::Search(search) => {
-                    let mut believed = Vec::new();
                     self.payload.lose(chunk.length());
-                    let outcome = search.chunk(chunk, &mut believed);
+                    let (outcome, believed) = (search.chunk(chunk), std::mem::take(&mut search.believed));
                     self.searched(outcome, &believed, chunk)
                 }
                 Framing::Hidden | Framing::OpenVpn => None,
@@ -317,7 +315,7 @@ impl Framer<'_> {
     fn search_from(&mut self, bytes: &[u8], time_ns: i64) {
         let mut search = BoundarySearch::new(self.walker.version());
         // They are too few for a header.
-        search.chunk(Chunk::fragment(time_ns, bytes), &mut Vec::new());
+        search.chunk(Chunk::fragment(time_ns, bytes));
         *self.framing = Framing::Search(Box::new(search));
     }
 

@@ -17,7 +17,7 @@ use crate::chunk::{Chunk, HeldSegments};
 use crate::findings::{Conflict, Incident};
 use crate::record::{OpenRecord, is_whole_records};
 use crate::rivals::{Claim, Proof, Rivals, Run};
-use crate::stream_position::{StreamPosition, StreamStart, WINDOW, behind, first_bytes, header_digest, is_near};
+use crate::stream_position::{StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near};
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
 const FIRST_SEGMENTS: usize = 4;
@@ -314,7 +314,8 @@ impl Reassembly<'_> {
             // Whatever contradicts the stream is refuted while the stream goes on.
             self.pending.rivals.drop_all();
             self.pending.has_continued = true;
-            self.position.remember(&Segment { sequence: self.position.next, ..behind(segment, next - start) });
+            let payload = segment.payload.get((next - start) as usize..).unwrap_or_default();
+            self.position.remember(&Segment { sequence: self.position.next, payload, ..*segment });
         }
         self.hold(start, Chunk::of(segment), out);
         self.release_from(next, out);

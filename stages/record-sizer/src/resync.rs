@@ -46,6 +46,9 @@ pub(crate) struct BoundarySearch {
     /// The version 3.x of records sized before in this direction.
     version: Option<u8>,
     pub(crate) searched: u64,
+    /// Headers that it has come to believe since somebody took them, with their sequence numbers.
+    #[serde(skip)]
+    pub(crate) believed: Vec<(u32, Header)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,36 +85,24 @@ enum CandidateOutcome<'a> {
 impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
-        Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
+        let (candidates, tail, believed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { candidates, tail, tail_ns: 0, version, searched: 0, believed }
     }
 
-    /// Searches the next chunk of the stream; adds the headers that it comes to believe to `believed`, with their sequence
-    /// numbers.
-    pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>, believed: &mut Vec<(u32, Header)>) -> SearchOutcome<'a> {
+    /// Searches the next chunk of the stream.
+    pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>) -> SearchOutcome<'a> {
         let mut unproven = Vec::new();
-        let mut index = 0;
-        while let Some(candidate) = self.candidates.get_mut(index) {
-            candidate.is_fresh = false;
-            match candidate.follow(chunk, self.version) {
-                CandidateOutcome::Pending => index += 1,
-                CandidateOutcome::Boundary(rest) => {
-                    believed.extend(candidate.place);
-                    return self.candidates.swap_remove(index).boundary(rest);
-                }
-                CandidateOutcome::Unproven(record) => {
-                    believed.extend(candidate.place);
-                    unproven.push(record);
-                    self.candidates.remove(index);
-                }
-                CandidateOutcome::Refuted => drop(self.candidates.remove(index)),
+        for candidate in std::mem::take(&mut self.candidates) {
+            if let Some(found) = self.follow(Candidate { is_fresh: false, ..candidate }, chunk, &mut unproven) {
+                return found;
             }
         }
         let was_thorough = self.searched < THOROUGH;
-        if was_thorough && let Some(found) = self.look_across(chunk, believed) {
+        if was_thorough && let Some(found) = self.look_across(chunk, &mut unproven) {
             return found;
         }
         let positions = if was_thorough { usize::MAX } else { 1 };
-        if let Some(found) = self.look_within(chunk, positions, &mut unproven, believed) {
+        if let Some(found) = self.look_within(chunk, positions, &mut unproven) {
             return found;
         }
         self.keep_tail(&chunk);
@@ -120,8 +111,8 @@ impl BoundarySearch {
         SearchOutcome::Nothing { unproven, is_exhausted }
     }
 
-    /// Passes over missing bytes; returns the records whose proof is among them, and adds their headers to `believed`.
-    pub(crate) fn gap(&mut self, length: u64, believed: &mut Vec<(u32, Header)>) -> Vec<SizedRecord> {
+    /// Passes over missing bytes; returns the records whose proof is among them.
+    pub(crate) fn gap(&mut self, length: u64) -> Vec<SizedRecord> {
         self.tail.clear();
         let mut unproven = Vec::new();
         let version = self.version;
@@ -132,7 +123,7 @@ impl BoundarySearch {
                 GapEffect::HeaderLost => candidate.record,
             };
             let record = record.filter(|_| candidate.counts_unproven(version));
-            believed.extend(candidate.place.filter(|_| record.is_some()));
+            self.believed.extend(candidate.place.filter(|_| record.is_some()));
             unproven.extend(record);
             false
         });
@@ -144,7 +135,6 @@ impl BoundarySearch {
         chunk: Chunk<'a>,
         positions: usize,
         unproven: &mut Vec<SizedRecord>,
-        believed: &mut Vec<(u32, Header)>,
     ) -> Option<SearchOutcome<'a>> {
         for (offset, bytes) in chunk.payload.windows(HEADER).enumerate().take(positions) {
             let Some(header) = likely_header(bytes) else { continue };
@@ -160,16 +150,15 @@ impl BoundarySearch {
                 is_fresh: true,
                 ..Candidate::new(RecordWalker::default(), rest.sequence, header, skipped)
             };
-            match self.follow_new(candidate, rest, believed) {
-                Ok(None) => {}
-                Ok(Some(record)) => unproven.push(record),
-                Err(found) => return Some(found),
+            let found = self.follow(candidate, rest, unproven);
+            if found.is_some() {
+                return found;
             }
         }
         None
     }
 
-    fn look_across<'a>(&mut self, chunk: Chunk<'a>, believed: &mut Vec<(u32, Header)>) -> Option<SearchOutcome<'a>> {
+    fn look_across<'a>(&mut self, chunk: Chunk<'a>, unproven: &mut Vec<SizedRecord>) -> Option<SearchOutcome<'a>> {
         let tail = std::mem::take(&mut self.tail);
         let joined: Vec<u8> = tail.iter().chain(chunk.payload.iter().take(HEADER - 1)).copied().collect();
         let mut found = None;
@@ -179,8 +168,8 @@ impl BoundarySearch {
             let walker = RecordWalker::within_header(first_bytes, self.tail_ns);
             let skipped = self.searched.saturating_sub(first_bytes.len() as u64);
             let sequence = chunk.sequence.wrapping_sub(first_bytes.len() as u32);
-            if let Err(outcome) = self.follow_new(Candidate::new(walker, sequence, header, skipped), chunk, believed) {
-                found = Some(outcome);
+            found = self.follow(Candidate::new(walker, sequence, header, skipped), chunk, unproven);
+            if found.is_some() {
                 break;
             }
         }
@@ -188,27 +177,28 @@ impl BoundarySearch {
         found
     }
 
-    /// Follows a new candidate along the chunk it starts in: the boundary it proves is the error, an unproven record
-    /// the result.
-    fn follow_new<'a>(
+    /// Follows a candidate along a chunk. Returns the boundary that it proves; keeps a candidate that is neither proven nor
+    /// refuted.
+    fn follow<'a>(
         &mut self,
         mut candidate: Candidate,
-        rest: Chunk<'a>,
-        believed: &mut Vec<(u32, Header)>,
-    ) -> Result<Option<SizedRecord>, SearchOutcome<'a>> {
-        match candidate.follow(rest, self.version) {
+        chunk: Chunk<'a>,
+        unproven: &mut Vec<SizedRecord>,
+    ) -> Option<SearchOutcome<'a>> {
+        match candidate.follow(chunk, self.version) {
             CandidateOutcome::Boundary(rest) => {
-                believed.extend(candidate.place);
-                return Err(candidate.boundary(rest));
+                self.believed.extend(candidate.place);
+                let Candidate { walker, record, skipped, .. } = candidate;
+                return Some(SearchOutcome::Boundary { walker, record, skipped, rest });
             }
             CandidateOutcome::Unproven(record) => {
-                believed.extend(candidate.place);
-                return Ok(Some(record));
+                self.believed.extend(candidate.place);
+                unproven.push(record);
             }
             CandidateOutcome::Pending if self.candidates.len() < MAX_CANDIDATES => self.candidates.push(candidate),
             CandidateOutcome::Pending | CandidateOutcome::Refuted => {}
         }
-        Ok(None)
+        None
     }
 
     fn keep_tail(&mut self, chunk: &Chunk<'_>) {
@@ -255,10 +245,6 @@ impl Candidate {
 
     fn counts_unproven(&self, version: Option<u8>) -> bool {
         self.is_aligned && version == Some(self.minor)
-    }
-
-    fn boundary(self, rest: Chunk<'_>) -> SearchOutcome<'_> {
-        SearchOutcome::Boundary { walker: self.walker, record: self.record, skipped: self.skipped, rest }
     }
 }
 

@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
 
+use crate::chunk::SEGMENT_COST;
+
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;
 
@@ -15,9 +17,6 @@ const PROOF: usize = 3;
 
 /// The number of segments kept of a run; one that is longer and not confirmed is dropped.
 const MAX_SEGMENTS: usize = 32;
-
-/// Memory that a kept segment is taken to need besides its payload, in bytes.
-const SEGMENT_COST: usize = 96;
 
 /// Memory that a run is taken to need besides its segments, in bytes.
 const RUN_COST: usize = 128;

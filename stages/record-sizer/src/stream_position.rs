@@ -92,12 +92,6 @@ impl StreamPosition {
     }
 }
 
-/// A segment without its first `bytes` bytes, as far as its payload goes.
-pub(crate) fn behind<'a>(segment: &Segment<'a>, bytes: u64) -> Segment<'a> {
-    let payload = usize::try_from(bytes).ok().and_then(|bytes| segment.payload.get(bytes..)).unwrap_or_default();
-    Segment { payload, ..*segment }
-}
-
 pub(crate) fn is_near(one: u32, other: u32) -> bool {
     i64::from(one.wrapping_sub(other).cast_signed()).abs() <= WINDOW
 }

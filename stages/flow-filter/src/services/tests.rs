@@ -51,15 +51,15 @@ fn message(kind: DnsKind, bytes: &[u8]) -> DnsMessage<'_> {
     DnsMessage { kind, client, resolver, bytes }
 }
 
-fn ask(services: &mut ServiceSelection, sender: Sender) {
-    services.resolve(&message(DnsKind::Query, &query()), sender, None);
+fn ask(services: &mut ServiceSelection, gateways: Option<GatewayEnds>) {
+    services.resolve(&message(DnsKind::Query, &query()), gateways, None);
 }
 
 #[test]
 fn aliases_of_selected_names_are_followed_and_other_names_are_not() {
     let mut services = selection("hub.example");
-    ask(&mut services, Sender::Gateway);
-    let resolution = services.resolve(&message(DnsKind::Response, &response(1)), Sender::Other, None);
+    ask(&mut services, Some(GatewayEnds::Source));
+    let resolution = services.resolve(&message(DnsKind::Response, &response(1)), Some(GatewayEnds::Destination), None);
     assert_eq!(resolution, Resolution::Quiet);
     assert!(services.contains("10.0.0.1:443".parse().unwrap()));
     assert!(!services.contains("10.255.255.255:443".parse().unwrap()));
@@ -84,27 +84,37 @@ fn only_answers_that_the_gateway_asked_for_or_of_named_resolvers_are_taken() {
         (answer, Some(tunnel)),
     ] {
         let mut services = selection("hub.example");
-        ask(&mut services, Sender::Gateway);
-        assert_eq!(services.resolve(&forged, Sender::Other, encapsulation), Resolution::Unasked, "{forged:?}");
+        ask(&mut services, Some(GatewayEnds::Source));
+        assert_eq!(
+            services.resolve(&forged, Some(GatewayEnds::Destination), encapsulation),
+            Resolution::Unasked,
+            "{forged:?}"
+        );
         assert!(!services.contains("10.0.0.1:443".parse().unwrap()));
     }
     let mut services = selection("hub.example");
-    ask(&mut services, Sender::Other);
-    assert_eq!(services.resolve(&answer, Sender::Other, None), Resolution::Unasked);
+    ask(&mut services, Some(GatewayEnds::Destination));
+    assert_eq!(services.resolve(&answer, Some(GatewayEnds::Destination), None), Resolution::Unasked);
     let resolvers = ["192.168.1.0/24".to_owned()];
     let mut services = ServiceSelection::parse(&["hub.example".to_owned()], &[], &resolvers).unwrap();
-    assert_eq!(services.resolve(&answer, Sender::Other, None), Resolution::Quiet);
+    assert_eq!(services.resolve(&answer, Some(GatewayEnds::Destination), None), Resolution::Quiet);
     assert!(services.contains("10.0.0.1:443".parse().unwrap()));
 }
 
 #[test]
 fn addresses_beyond_the_limit_are_reported() {
     let mut services = selection("hub.example");
-    ask(&mut services, Sender::Gateway);
+    ask(&mut services, Some(GatewayEnds::Source));
     let bytes = response(MAX_RESOLVED as u32 - 2);
-    assert_eq!(services.resolve(&message(DnsKind::Response, &bytes), Sender::Other, None), Resolution::Quiet);
+    assert_eq!(
+        services.resolve(&message(DnsKind::Response, &bytes), Some(GatewayEnds::Destination), None),
+        Resolution::Quiet
+    );
     let bytes = response(MAX_RESOLVED as u32 - 1);
-    assert_eq!(services.resolve(&message(DnsKind::Response, &bytes), Sender::Other, None), Resolution::Full);
+    assert_eq!(
+        services.resolve(&message(DnsKind::Response, &bytes), Some(GatewayEnds::Destination), None),
+        Resolution::Full
+    );
     assert_eq!(services.resolved.len() + services.names.len(), MAX_RESOLVED);
 }
 
@@ -136,7 +146,7 @@ proptest! {
         let at = at.index(response.len());
         response[at] = byte;
         let mut services = selection("hub.example");
-        ask(&mut services, Sender::Gateway);
-        services.resolve(&message(DnsKind::Response, &response), Sender::Other, None);
+        ask(&mut services, Some(GatewayEnds::Source));
+        services.resolve(&message(DnsKind::Response, &response), Some(GatewayEnds::Destination), None);
     }
 }

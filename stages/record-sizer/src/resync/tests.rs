@@ -13,7 +13,7 @@ fn record(length: u8) -> Vec<u8> {
 /// The bytes skipped before the boundary that a search finds in these chunks, if it does.
 fn search(version: Option<u8>, chunks: &[&[u8]]) -> Option<u64> {
     let mut search = BoundarySearch::new(version);
-    chunks.iter().find_map(|bytes| match search.chunk(chunk(bytes), &mut Vec::new()) {
+    chunks.iter().find_map(|bytes| match search.chunk(chunk(bytes)) {
         SearchOutcome::Boundary { skipped, .. } => Some(skipped),
         SearchOutcome::Nothing { .. } => None,
     })
@@ -55,10 +55,10 @@ fn record_with_hidden_proof_counts_only_after_records_of_its_version() {
     for (version, expected) in [(None, 0), (Some(2), 0), (Some(3), 1)] {
         let mut search = BoundarySearch::new(version);
         let hidden = Chunk { hidden: 500, ..chunk(&[23, 3, 3, 1, 0, 7]) };
-        let SearchOutcome::Nothing { unproven, .. } = search.chunk(hidden, &mut Vec::new()) else { panic!() };
+        let SearchOutcome::Nothing { unproven, .. } = search.chunk(hidden) else { panic!() };
         assert_eq!(unproven.len(), expected);
-        search.chunk(chunk(&[23, 3, 3, 1, 0, 7]), &mut Vec::new());
-        assert_eq!(search.gap(10_000, &mut Vec::new()).len(), expected);
+        search.chunk(chunk(&[23, 3, 3, 1, 0, 7]));
+        assert_eq!(search.gap(10_000).len(), expected);
     }
 }
 
