@@ -11,9 +11,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::{Frame, Record};
-use sizeleak_platform::runtime::{
-    Input, InputError, Interrupt, Output, Received, Runnable, SilentObserver, channel, run_fused,
-};
+use sizeleak_platform::runtime::{Input, InputError, Interrupt, Output, Received, Runnable, channel, run_fused};
 use support::traffic::{Connections, GATEWAY, Shape, Traffic};
 use tempfile::TempDir;
 use toml::{Table, Value};
@@ -142,9 +140,7 @@ fn each(criterion: &mut Criterion) {
                 let input = || (stage(name), Frames(frames.clone().into_iter()));
                 bencher.iter_batched(
                     input,
-                    |(stage, mut input)| {
-                        stage.run(Some(&mut input), &mut NullOutput, &Interrupt::new(), &mut SilentObserver)
-                    },
+                    |(stage, mut input)| stage.run(Some(&mut input), &mut NullOutput, &Interrupt::new(), None),
                     BatchSize::LargeInput,
                 );
             });
@@ -179,7 +175,7 @@ fn on_threads(stages: Vec<Box<dyn Runnable>>, frames: Frames) {
         for stage in stages {
             let (mut output, next) = channel(16);
             let mut before = std::mem::replace(&mut input, Box::new(next));
-            scope.spawn(move || stage.run(Some(&mut *before), &mut output, &Interrupt::new(), &mut SilentObserver));
+            scope.spawn(move || stage.run(Some(&mut *before), &mut output, &Interrupt::new(), None));
         }
         take_all(&mut *input);
     });

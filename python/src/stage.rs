@@ -10,8 +10,7 @@ use pyo3::prelude::*;
 use sizeleak::Pipeline;
 use sizeleak::frame::{Command, Correction, Frame, Identification, Record};
 use sizeleak::runtime::{
-    Emit, Interrupt, Node, Outcome, Runnable, SilentObserver, Stage, StageError, StreamInput, StreamOutput, stdin,
-    widen_pipe,
+    Emit, Interrupt, Node, Outcome, Runnable, Stage, StageError, StreamInput, StreamOutput, stdin, widen_pipe,
 };
 
 use crate::failure::{failure, input_failure, of_configuration};
@@ -134,7 +133,7 @@ pub(crate) fn runnable(stage: &Bound<'_, PyAny>) -> PyResult<Box<dyn Runnable>> 
 
 pub(crate) fn run_between(stage: Box<dyn Runnable>, input: impl Read, output: impl Write + Send) -> Outcome {
     let (mut input, mut output) = (StreamInput::new(input), StreamOutput::new(output));
-    stage.run(Some(&mut input), &mut output, &Interrupt::new(), &mut SilentObserver)
+    stage.run(Some(&mut input), &mut output, &Interrupt::new(), None)
 }
 
 /// Runs a stage between stdin and stdout. Returns the exit code of the contract, and why it failed.

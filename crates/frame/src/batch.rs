@@ -37,6 +37,10 @@ impl<R> Default for Batch<R> {
 }
 
 impl<R: Row> Batch<R> {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// An empty batch with room for `rows` rows, at most [`BATCH_ROWS`].
     pub fn with_capacity(rows: usize) -> Self {
         Self { rows: Vec::with_capacity(rows.min(BATCH_ROWS)), ..Self::default() }

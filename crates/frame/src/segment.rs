@@ -1,11 +1,9 @@
 //! `segments`: a batch of a gateway's TCP segments and UDP datagrams; and a segment that owns its payload.
 
-use std::ops::{Deref, DerefMut};
-
 use serde::{Deserialize, Serialize};
 
 use crate::Direction;
-use crate::batch::{Batch, BatchIter, Row};
+use crate::batch::{Batch, Row};
 use crate::row_bytes::RowLocation;
 
 /// One TCP segment, or a UDP datagram with no flags and sequence 0; a row of [`Segments`].
@@ -49,41 +47,7 @@ pub struct SegmentRow {
     has_acknowledgement: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Segments(Batch<SegmentRow>);
-
-impl Segments {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn with_capacity(segments: usize) -> Self {
-        Self(Batch::with_capacity(segments))
-    }
-}
-
-impl Deref for Segments {
-    type Target = Batch<SegmentRow>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl DerefMut for Segments {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
-    }
-}
-
-impl<'a> IntoIterator for &'a Segments {
-    type Item = Segment<'a>;
-    type IntoIter = BatchIter<'a, SegmentRow>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
+pub type Segments = Batch<SegmentRow>;
 
 impl Row for SegmentRow {
     type Item<'a> = Segment<'a>;

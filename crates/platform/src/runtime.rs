@@ -50,7 +50,7 @@ pub use link::{
 };
 pub use node::{Node, run_fused};
 pub use processors::processors;
-pub use runnable::{ConfigureError, FusedStage, Observer, Outcome, Runnable, SilentObserver, StageOptions};
+pub use runnable::{ConfigureError, FusedStage, Observer, Outcome, Runnable, StageOptions};
 pub use source::{Source, SourceCounts, SourceEmit, SourceNode};
 pub use stage::{
     FailureSlot, Slot, Stage, StageError, StateError, StateSlot, decode_state, encode_state, sorted_table,

@@ -22,6 +22,6 @@ mod meter;
 pub mod metrics;
 mod tally;
 
-pub use latency::{Latency, LatencyError, LatencyTable, write_latency_log};
+pub use latency::{Latency, LatencyTable, write_latency_log};
 pub use meter::{BOUNDS_NS, FileProgress, FrameCounts, Meter, Progress, ProgressReader, Telemetry, TimeHistogram};
 pub use tally::{CaptureFaults, CountedNotice, NoticeTally, Tally};

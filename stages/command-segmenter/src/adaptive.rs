@@ -11,7 +11,7 @@ use crate::endpoints::{EndpointPair, Tunnels};
 use crate::flow_history::{FlowHistory, MAX_FLOWS, Request, ServiceBurst, SizeClass, SizedRecord};
 use crate::open_commands::OpenCommands;
 use crate::options::{SAME_PACKET_NS, TimeLimits};
-use crate::record_class::{CommandCondition, Decision, RecordClass, ReportRole};
+use crate::record_class::{CommandCondition, Decision, RecordClass};
 use crate::traffic_profile::{GatewayLengthStats, LengthRole, ServiceLengthStats, TrafficProfile};
 
 /// The most pairs of endpoints with a remembered profile; at least the half used last is kept.
@@ -67,18 +67,10 @@ impl AdaptiveAlgorithm {
         self.waiting.pop_front()
     }
 
-    pub(crate) fn knows(&self, flow: u64) -> bool {
-        self.flows.knows(flow)
-    }
-
     /// Forgets the times of earlier records, of which none waits; what was learned from them stays.
     pub(crate) fn restart_time(&mut self) {
         self.now_ns = None;
         self.flows.restart_time();
-    }
-
-    pub(crate) fn evicted(&self) -> u64 {
-        self.flows.evicted()
     }
 }
 
@@ -124,11 +116,11 @@ impl ProfiledFlows {
         }
     }
 
-    fn knows(&self, flow: u64) -> bool {
+    pub(crate) fn knows(&self, flow: u64) -> bool {
         self.flows.peek(&flow).is_some_and(|flow| flow.learned.is_known())
     }
 
-    fn evicted(&self) -> u64 {
+    pub(crate) fn evicted(&self) -> u64 {
         self.profiles.evicted() + self.flows.evicted()
     }
 
@@ -261,12 +253,6 @@ impl ProfileClassifier<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandRole {
-    InCommand,
-    None,
-}
-
 /// Reports, which are learned and classified as if the service had sent them.
 impl ProfiledFlows {
     pub(crate) fn learn_report(&mut self, record: &Record, min_size: u64, limits: &TimeLimits) {
@@ -274,32 +260,28 @@ impl ProfiledFlows {
         self.learn(SizedRecord::new(&reversed, SizeClass::of(record, min_size)), limits);
     }
 
-    /// Adds a record to the open commands if it is a report or the reply to one.
+    /// Adds a record to the open commands if it is a report or the reply to one, unless it is part of a command or of the
+    /// replies to one. Returns what it is as a report; telemetry if it is none of that.
     pub(crate) fn classify_report(
         &mut self,
         sized: SizedRecord<'_>,
-        role: CommandRole,
+        is_in_command: bool,
         commands: &mut OpenCommands,
         limits: &TimeLimits,
-    ) -> ReportRole {
+    ) -> RecordClass {
         let record = sized.record;
         let as_command = reversed(record);
         let Decision { class, condition, .. } = self.classify(SizedRecord { record: &as_command, ..sized }, limits);
-        if role == CommandRole::InCommand {
-            return ReportRole::None;
-        }
         match (record.direction, class) {
-            (Direction::FromGateway, RecordClass::CommandPart) if commands.extend(record, condition) => {
-                ReportRole::Part
-            }
+            _ if is_in_command => RecordClass::Telemetry,
+            (Direction::FromGateway, RecordClass::CommandPart) if commands.extend(record, condition) => class,
             (Direction::FromGateway, RecordClass::CommandStart | RecordClass::CommandPart) => {
                 commands.start(record, condition, limits);
-                ReportRole::Start
+                RecordClass::CommandStart
             }
-            (Direction::ToGateway, RecordClass::Reply) if commands.add_reply(record) => ReportRole::Reply,
-            (Direction::FromGateway, RecordClass::KeepAlive) => ReportRole::Periodic,
-            (Direction::FromGateway, RecordClass::Answer) => ReportRole::Answer,
-            _ => ReportRole::None,
+            (Direction::ToGateway, RecordClass::Reply) if commands.add_reply(record) => class,
+            (Direction::FromGateway, RecordClass::KeepAlive | RecordClass::Answer) => class,
+            _ => RecordClass::Telemetry,
         }
     }
 }

@@ -23,7 +23,7 @@ use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, MAX_FLOWS, ServiceBurst, SizeClass, SizedRecord};
-use crate::message::{MessagePart, MessageReassembler, ReassembledMessage, Reassembly};
+use crate::message::{MessageReassembler, ReassembledMessage, Reassembly};
 use crate::noise_model::{NoiseModel, NoiseModels, WELL_KNOWN};
 use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::periodic::{PeriodicTraffic, Timer};
@@ -113,18 +113,18 @@ impl LearnedAlgorithm {
 impl LearnedFlow {
     #[inline]
     fn classify_gateway(&mut self, sized: SizedRecord<'_>, classifier: &ServiceClassifier<'_>) -> RecordClass {
-        let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
+        let Reassembly { message, is_first, is_last, .. } = self.reassemble(sized, classifier);
         let is_after_command = self.is_after_command(sized.record, classifier);
         let known = classifier.noise_model.gateway(message.size);
         // A message of unknown size that follows a command is a reply to it, and no request.
-        if part.is_end() && known.map_or(!is_after_command, GatewayRecords::is_answered) {
+        if is_last && known.map_or(!is_after_command, GatewayRecords::is_answered) {
             self.history.add_request(sized, message.size);
         }
         if is_after_command {
             self.history.command_ns = Some(sized.record.time_ns);
         }
         match sized.size_class {
-            SizeClass::Tiny if part == MessagePart::Whole => RecordClass::Tiny,
+            SizeClass::Tiny if is_first && is_last => RecordClass::Tiny,
             _ if known.is_some_and(GatewayRecords::is_telemetry) => RecordClass::Telemetry,
             _ => RecordClass::Reply,
         }
@@ -137,8 +137,8 @@ impl LearnedFlow {
     }
 
     fn classify_service(&mut self, sized: SizedRecord<'_>, classifier: &mut ServiceClassifier<'_>) -> Decision {
-        let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
-        let is_tiny = sized.size_class == SizeClass::Tiny && part == MessagePart::Whole;
+        let Reassembly { message, is_first, is_last, .. } = self.reassemble(sized, classifier);
+        let is_tiny = sized.size_class == SizeClass::Tiny && is_first && is_last;
         let is_due = self.goes_on && self.is_after_command(sized.record, classifier);
         let tiny = is_tiny.then(|| classifier.classify_tiny(sized, &self.history));
         let decided = if let Some(tiny) = tiny.filter(|tiny| !is_due || tiny.answered_request.is_some()) {
@@ -149,20 +149,20 @@ impl LearnedFlow {
             // Only a whole message is tiny.
             classifier.classify_full(SizedRecord { size_class: SizeClass::Full, ..sized }, &message, &self.history)
         };
-        self.incomplete = (!part.is_end()).then_some(decided);
-        if part.is_end() {
+        self.incomplete = (!is_last).then_some(decided);
+        if is_last {
             self.end_message(decided);
             let is_command = self.history.service_burst == ServiceBurst::Command;
             self.goes_on = is_tiny && self.goes_on || is_command && classifier.noise_model.is_continued(message.size);
         }
-        if self.history.service_burst == ServiceBurst::Command || !part.is_end() {
+        if self.history.service_burst == ServiceBurst::Command || !is_last {
             self.history.command_ns = Some(sized.record.time_ns);
         }
-        if part == MessagePart::Whole {
+        if is_first && is_last {
             return decided;
         }
         // Whether several parts are a command is decided with the last one; until then they are held as one.
-        let is_start = part == MessagePart::First && decided.class != RecordClass::CommandPart;
+        let is_start = is_first && decided.class != RecordClass::CommandPart;
         let class = if is_start { RecordClass::CommandStart } else { RecordClass::CommandPart };
         Decision { condition: decided.condition_of_whole(), ..class.into() }
     }
@@ -240,8 +240,8 @@ impl ServiceClassifier<'_> {
                 RecordClass::KeepAlive.into()
             };
         }
-        let (phase, chance) = self.timer_phase(sized.record.flow, message, &known);
-        match command_condition(self.noise_model, size, phase, chance) {
+        let (is_on_timer, chance) = self.timer_phase(sized.record.flow, message, &known);
+        match command_condition(self.noise_model, size, is_on_timer, chance) {
             CommandCondition::Never => RecordClass::KeepAlive.into(),
             condition => Decision { condition, ..RecordClass::CommandStart.into() },
         }
@@ -295,10 +295,11 @@ impl ServiceClassifier<'_> {
         in_time.or_else(late).map(|(index, _)| index)
     }
 
-    /// Whether a message is on the timer of noise of its size, and the probability of that by chance.
-    fn timer_phase(&mut self, flow: u64, message: &ReassembledMessage, known: &ServiceRecords) -> (TimerPhase, f64) {
+    /// Whether a message is on the timer of noise of its size, and the probability of that by chance. `None` if there is
+    /// no timer, or its phase is not known.
+    fn timer_phase(&mut self, flow: u64, message: &ReassembledMessage, known: &ServiceRecords) -> (Option<bool>, f64) {
         let arrival = message.arrival;
-        let Some(period_ms) = known.every_ms.or(known.after_silence_ms) else { return (TimerPhase::Unknown, 1.0) };
+        let Some(period_ms) = known.every_ms.or(known.after_silence_ms) else { return (None, 1.0) };
         let timer = Timer { period_ns: nanoseconds(period_ms), late_ns: nanoseconds(known.jitter_ms) };
         let is_on_timer = if known.every_ms.is_some() {
             let traffic = self.timers.get_or_default((self.endpoints.of(flow), message.size));
@@ -308,12 +309,7 @@ impl ServiceClassifier<'_> {
         } else {
             arrival.silence_ns.map(|silence_ns| timer.is(silence_ns))
         };
-        let phase = match is_on_timer {
-            Some(true) => TimerPhase::OnTimer,
-            Some(false) => TimerPhase::OffTimer,
-            None => TimerPhase::Unknown,
-        };
-        (phase, timer.chance())
+        (is_on_timer, timer.chance())
     }
 }
 
@@ -327,30 +323,21 @@ const LIKELIHOOD_RATIO: f64 = 8.0;
 /// Commands without a label may be this much more frequent at one size than expected.
 const UNLABELLED_RATIO: f64 = 2.0;
 
-/// When a record comes, compared with the timer of noise of its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimerPhase {
-    OnTimer,
-    OffTimer,
-    /// There is no timer, or its phase is not known.
-    Unknown,
-}
-
 /// When a record that answers nothing is a command. `chance` is the probability of being on the timer by chance.
 pub(crate) fn command_condition(
     noise_model: &NoiseModel,
     size: u32,
-    phase: TimerPhase,
+    is_on_timer: Option<bool>,
     chance: f64,
 ) -> CommandCondition {
     let Some(records) = noise_model.service(size) else { return CommandCondition::Always };
     let expected = noise_model.expected_commands(size);
     let unlabelled = UNLABELLED_RATIO * expected * noise_model.noise.missing_labels as f64 / 100.0;
     let Some(prior) = noise_prior(records, unlabelled) else { return CommandCondition::Always };
-    let (timed_noise, timed_command) = match phase {
-        TimerPhase::Unknown => (1.0, 1.0),
-        TimerPhase::OnTimer => (share(records.on_beat, records.alone), chance),
-        TimerPhase::OffTimer => (1.0 - share(records.on_beat, records.alone), 1.0 - chance),
+    let (timed_noise, timed_command) = match is_on_timer {
+        None => (1.0, 1.0),
+        Some(true) => (share(records.on_beat, records.alone), chance),
+        Some(false) => (1.0 - share(records.on_beat, records.alone), 1.0 - chance),
     };
     let noise = prior * timed_noise;
     let command = LIKELIHOOD_RATIO * expected * timed_command;

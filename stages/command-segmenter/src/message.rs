@@ -34,25 +34,13 @@ pub(crate) struct ReassembledMessage {
     pub(crate) arrival: Arrival,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessagePart {
-    Whole,
-    First,
-    Middle,
-    Last,
-}
-
-impl MessagePart {
-    pub(crate) fn is_end(self) -> bool {
-        matches!(self, Self::Whole | Self::Last)
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reassembly {
     /// The record's message so far.
     pub(crate) message: ReassembledMessage,
-    pub(crate) part: MessagePart,
+    /// Whether the record begins the message, and whether it ends it.
+    pub(crate) is_first: bool,
+    pub(crate) is_last: bool,
     /// The message before, if it turns out to have ended with a full record.
     pub(crate) ended: Option<ReassembledMessage>,
 }
@@ -82,13 +70,7 @@ impl MessageReassembler {
         };
         let is_full = full == Some(size);
         self.0 = is_full.then_some(message);
-        let part = match (before.is_some(), is_full) {
-            (false, false) => MessagePart::Whole,
-            (false, true) => MessagePart::First,
-            (true, true) => MessagePart::Middle,
-            (true, false) => MessagePart::Last,
-        };
-        Reassembly { message, part, ended }
+        Reassembly { message, is_first: before.is_none(), is_last: !is_full, ended }
     }
 }
 
@@ -100,17 +82,23 @@ mod tests {
     use crate::flow_history::SizeClass;
     use crate::testing::{MS, from, to};
 
+    /// Whether a record begins its message, and whether it ends it.
+    const FIRST: [bool; 2] = [true, false];
+    const MIDDLE: [bool; 2] = [false, false];
+    const LAST: [bool; 2] = [false, true];
+    const WHOLE: [bool; 2] = [true, true];
+
     /// The sizes of messages so far with the parts that the records are, and the sizes of messages that ended with a
     /// full record. `full` is the size of a full record of each.
-    fn reassemble(records: &[(Record, Option<u32>)]) -> (Vec<(u32, MessagePart)>, Vec<u32>) {
+    fn reassemble(records: &[(Record, Option<u32>)]) -> (Vec<(u32, [bool; 2])>, Vec<u32>) {
         let (mut history, mut reassembler) = (FlowHistory::default(), MessageReassembler::default());
         let mut ended_sizes = Vec::new();
         let add = |(record, full): &(Record, Option<u32>)| {
             let sized = SizedRecord::new(record, SizeClass::Full);
-            let Reassembly { message, part, ended } = reassembler.add(sized, &history, *full, 40 * MS);
+            let Reassembly { message, is_first, is_last, ended } = reassembler.add(sized, &history, *full, 40 * MS);
             ended_sizes.extend(ended.map(|ended| ended.size));
             history.remember(sized, 10 * MS);
-            (message.size, part)
+            (message.size, [is_first, is_last])
         };
         (records.iter().map(add).collect(), ended_sizes)
     }
@@ -119,29 +107,26 @@ mod tests {
     fn full_records_are_continued_by_the_next_of_their_direction_within_the_gap() {
         let records = [to(0, 76), to(5, 76), to(6, 20), to(7, 20), to(9, 76), from(10, 20), to(11, 76), to(90, 30)];
         let expected = [
-            (100, MessagePart::First),
-            (200, MessagePart::Middle),
-            (244, MessagePart::Last),
-            (44, MessagePart::Whole),
-            (100, MessagePart::First),
-            (44, MessagePart::Whole),
-            (100, MessagePart::First),
-            (54, MessagePart::Whole),
+            (100, FIRST),
+            (200, MIDDLE),
+            (244, LAST),
+            (44, WHOLE),
+            (100, FIRST),
+            (44, WHOLE),
+            (100, FIRST),
+            (54, WHOLE),
         ];
         let (sizes, ended) = reassemble(&records.map(|record| (record, Some(100))));
         assert_eq!(sizes, expected);
         assert_eq!(ended, [100, 100]);
         let (sizes, _) = reassemble(&[to(0, 76), to(1, 90)].map(|record| (record, Some(100))));
-        assert_eq!(sizes[1], (114, MessagePart::Whole), "no record of a cut message is longer than a full one");
+        assert_eq!(sizes[1], (114, WHOLE), "no record of a cut message is longer than a full one");
     }
 
     #[test]
     fn a_record_of_a_direction_without_cuts_ends_the_open_message_once() {
         let (sizes, ended) = reassemble(&[(to(0, 76), Some(100)), (from(1, 76), None), (from(2, 76), None)]);
-        assert_eq!(
-            sizes.iter().map(|(_, part)| *part).collect::<Vec<_>>(),
-            [MessagePart::First, MessagePart::Whole, MessagePart::Whole]
-        );
+        assert_eq!(sizes.iter().map(|(_, part)| *part).collect::<Vec<_>>(), [FIRST, WHOLE, WHOLE]);
         assert_eq!(ended, [100]);
     }
 }

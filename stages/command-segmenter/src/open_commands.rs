@@ -16,19 +16,14 @@ const MAX_COMMANDS: usize = 4096;
 /// behind the others while the record-sizer waits for missing bytes.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
-    commands: BTreeMap<CommandOrder, HeldCommand>,
+    /// By when they began and their numbers.
+    commands: BTreeMap<(i64, u64), HeldCommand>,
     open: HashMap<(u64, Direction), OpenCommand, RandomState>,
     /// Whether the gateway ever sent one.
     has_reports: bool,
     started: u64,
     /// Until then no command is complete.
     incomplete_until_ns: Option<i64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct CommandOrder {
-    time_ns: i64,
-    number: u64,
 }
 
 #[derive(Debug)]
@@ -40,7 +35,7 @@ enum HeldCommand {
 /// What is a command if the condition is met when it gets no more replies.
 #[derive(Debug)]
 struct OpenCommand {
-    order: CommandOrder,
+    order: (i64, u64),
     command: Command,
     single_replies: Vec<SingleReply>,
     condition: CommandCondition,
@@ -89,7 +84,7 @@ impl OpenCommands {
     /// Starts a command with a record. Replies are counted with it from now on, though they may be to the command before it
     /// of the same flow and direction, if that is still open.
     pub(crate) fn start(&mut self, record: &Record, condition: CommandCondition, limits: &TimeLimits) {
-        let order = CommandOrder { time_ns: record.start_ns, number: self.started };
+        let order = (record.start_ns, self.started);
         self.started += 1;
         self.incomplete_until_ns = None;
         let command = first_record(record);
@@ -176,13 +171,13 @@ impl OpenCommands {
         if self.incomplete_until_ns.is_some_and(|until_ns| now_ns <= until_ns) {
             return None;
         }
-        let (order, held) = self.commands.first_key_value()?;
+        let (&(begun_ns, _), held) = self.commands.first_key_value()?;
         let open = match held {
             HeldCommand::Open(key) => self.open.get(key),
             HeldCommand::Finished(_) => None,
         };
         // Until then its own flow, which may lag, may bring replies, or another flow a command that started earlier.
-        let flow_until_ns = open.map_or(order.time_ns, |open| open.replies_until_ns(limits).max(order.time_ns));
+        let flow_until_ns = open.map_or(begun_ns, |open| open.replies_until_ns(limits).max(begun_ns));
         let until_ns = flow_until_ns.saturating_add(limits.hole_wait_ns);
         if now_ns <= until_ns && self.commands.len() <= MAX_COMMANDS {
             self.incomplete_until_ns = Some(until_ns);

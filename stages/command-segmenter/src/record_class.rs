@@ -66,17 +66,6 @@ impl Decision {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReportRole {
-    Start,
-    Part,
-    Reply,
-    /// The gateway sends it by a timer.
-    Periodic,
-    Answer,
-    None,
-}
-
 /// What a record of application data is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordRole {
@@ -104,42 +93,24 @@ pub struct ClassifiedRecord {
     pub role: RecordRole,
 }
 
-/// The records that were classified since they were last taken; none unless that was asked for.
-#[derive(Debug, Default)]
-pub(crate) struct RoleLog {
-    records: Option<Vec<ClassifiedRecord>>,
-}
-
-impl RoleLog {
-    pub(crate) fn begin(&mut self) {
-        self.records = Some(Vec::new());
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<ClassifiedRecord> {
-        self.records.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Keeps the role of a record, by what commands and reports made of it. The class is [`RecordClass::Reply`] only where
-    /// it is a reply to a command.
-    #[inline]
-    pub(crate) fn add(&mut self, record: &Record, class: RecordClass, report: ReportRole) {
-        if let Some(records) = &mut self.records {
-            let (flow, direction, length) = (record.flow, record.direction, record.length);
-            records.push(ClassifiedRecord { flow, direction, length, role: role(class, report) });
-        }
+impl ClassifiedRecord {
+    /// A record with its role, by what commands and reports made of it. The class is [`RecordClass::Reply`] only where it
+    /// is a reply to a command; as a report, a record that is none and that says nothing is [`RecordClass::Telemetry`].
+    pub(crate) fn new(record: &Record, class: RecordClass, as_report: RecordClass) -> Self {
+        let Record { flow, direction, length, .. } = *record;
+        Self { flow, direction, length, role: role(class, as_report) }
     }
 }
 
-fn role(class: RecordClass, report: ReportRole) -> RecordRole {
-    match (class, report) {
-        (RecordClass::CommandStart | RecordClass::CommandPart, _) | (_, ReportRole::Start | ReportRole::Part) => {
-            RecordRole::Message
-        }
-        (RecordClass::Reply, _) | (_, ReportRole::Reply) => RecordRole::Reply,
+fn role(class: RecordClass, as_report: RecordClass) -> RecordRole {
+    match (class, as_report) {
+        (RecordClass::CommandStart | RecordClass::CommandPart, _)
+        | (_, RecordClass::CommandStart | RecordClass::CommandPart) => RecordRole::Message,
+        (RecordClass::Reply, _) | (_, RecordClass::Reply) => RecordRole::Reply,
         (RecordClass::Tiny, _) => RecordRole::Small,
-        (RecordClass::KeepAlive, _) | (_, ReportRole::Periodic) => RecordRole::Periodic,
-        (RecordClass::Answer, _) | (_, ReportRole::Answer) => RecordRole::Answer,
-        (RecordClass::Telemetry | RecordClass::Unexplained, ReportRole::None) => RecordRole::Other,
+        (RecordClass::KeepAlive, _) | (_, RecordClass::KeepAlive) => RecordRole::Periodic,
+        (RecordClass::Answer, _) | (_, RecordClass::Answer) => RecordRole::Answer,
+        (RecordClass::Telemetry | RecordClass::Unexplained, _) => RecordRole::Other,
     }
 }
 
@@ -149,22 +120,10 @@ mod tests {
 
     #[test]
     fn reports_count_where_commands_say_nothing() {
-        assert_eq!(role(RecordClass::Telemetry, ReportRole::Periodic), RecordRole::Periodic);
-        assert_eq!(role(RecordClass::Telemetry, ReportRole::None), RecordRole::Other);
-        assert_eq!(role(RecordClass::Reply, ReportRole::None), RecordRole::Reply);
-        assert_eq!(role(RecordClass::CommandStart, ReportRole::Periodic), RecordRole::Message);
-        assert_eq!(role(RecordClass::Answer, ReportRole::Reply), RecordRole::Reply);
-    }
-
-    #[test]
-    fn roles_are_kept_only_where_that_was_asked_for() {
-        let mut log = RoleLog::default();
-        let record = crate::testing::from(0, 90);
-        log.add(&record, RecordClass::Telemetry, ReportRole::None);
-        assert_eq!(log.take(), []);
-        log.begin();
-        log.add(&record, RecordClass::Telemetry, ReportRole::None);
-        assert_eq!(log.take().len(), 1);
-        assert_eq!(log.take(), []);
+        assert_eq!(role(RecordClass::Telemetry, RecordClass::KeepAlive), RecordRole::Periodic);
+        assert_eq!(role(RecordClass::Telemetry, RecordClass::Telemetry), RecordRole::Other);
+        assert_eq!(role(RecordClass::Reply, RecordClass::Telemetry), RecordRole::Reply);
+        assert_eq!(role(RecordClass::CommandStart, RecordClass::KeepAlive), RecordRole::Message);
+        assert_eq!(role(RecordClass::Answer, RecordClass::Reply), RecordRole::Reply);
     }
 }

@@ -7,13 +7,13 @@ use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_platform::counters;
 use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
-use crate::adaptive::{AdaptiveAlgorithm, CommandRole, ProfiledFlows, Queued, reversed};
+use crate::adaptive::{AdaptiveAlgorithm, ProfiledFlows, Queued, reversed};
 use crate::flow_history::{MAX_FLOWS, SizeClass, SizedRecord};
 use crate::learned::LearnedAlgorithm;
 use crate::noise_model::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
-use crate::record_class::{ClassifiedRecord, CommandCondition, Decision, RecordClass, ReportRole, RoleLog};
+use crate::record_class::{ClassifiedRecord, CommandCondition, Decision, RecordClass};
 use crate::rules::RuleAlgorithm;
 
 /// How far times may go back in nanoseconds, besides the wait for missing bytes.
@@ -39,7 +39,8 @@ pub struct CommandSegmenter {
     silences: Silences,
     now_ns: i64,
     counts: RecordCounts,
-    roles: RoleLog,
+    /// What every record was taken for since that was last asked; `None` if nobody asks.
+    roles: Option<Vec<ClassifiedRecord>>,
     /// Options that the model was learned with, as TOML lines, where others are given. Empty once that was reported.
     differing: Vec<String>,
 }
@@ -56,7 +57,7 @@ impl AlgorithmState {
     fn evicted(&self) -> u64 {
         match self {
             Self::Rules(rules) => rules.evicted(),
-            Self::Adaptive(adaptive) => adaptive.evicted(),
+            Self::Adaptive(adaptive) => adaptive.flows.evicted(),
             Self::Learned(learned) => learned.evicted(),
         }
     }
@@ -64,7 +65,7 @@ impl AlgorithmState {
     fn knows(&self, flow: u64) -> bool {
         match self {
             Self::Rules(rules) => rules.knows(flow),
-            Self::Adaptive(adaptive) => adaptive.knows(flow),
+            Self::Adaptive(adaptive) => adaptive.flows.knows(flow),
             Self::Learned(learned) => learned.knows(flow),
         }
     }
@@ -164,7 +165,7 @@ impl CommandSegmenter {
             silences: Silences::default(),
             now_ns: i64::MIN,
             counts: RecordCounts::default(),
-            roles: RoleLog::default(),
+            roles: None,
             differing: Vec::new(),
         })
     }
@@ -172,14 +173,14 @@ impl CommandSegmenter {
     /// The same segmenter, which also keeps what every record is taken for, until [`Self::take_roles`].
     #[must_use]
     pub fn keeping_roles(mut self) -> Self {
-        self.roles.begin();
+        self.roles = Some(Vec::new());
         self
     }
 
     /// The records of application data that were classified since the last call, in order; the direction is that of the
     /// option `direction`'s view.
     pub fn take_roles(&mut self) -> Vec<ClassifiedRecord> {
-        self.roles.take()
+        self.roles.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn process_record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
@@ -294,18 +295,19 @@ impl CommandSegmenter {
             AlgorithmState::Learned(learned) => learned.classify(sized, &self.limits),
         };
         let is_reply = class == RecordClass::Reply && self.commands.add_reply(record);
-        let is_command = matches!(class, RecordClass::CommandStart | RecordClass::CommandPart);
-        let mut report_role = ReportRole::None;
-        if let Some(reports) = &mut self.reports {
-            let role = if is_reply || is_command { CommandRole::InCommand } else { CommandRole::None };
-            report_role = reports.classify_report(sized, role, &mut self.commands, &self.limits);
+        let is_in_command = is_reply || matches!(class, RecordClass::CommandStart | RecordClass::CommandPart);
+        let as_report = self.reports.as_mut().map_or(RecordClass::Telemetry, |reports| {
+            reports.classify_report(sized, is_in_command, &mut self.commands, &self.limits)
+        });
+        if let Some(roles) = &mut self.roles {
+            let is_unprompted = class == RecordClass::Reply && !is_reply;
+            let class = if is_unprompted { RecordClass::Telemetry } else { class };
+            roles.push(ClassifiedRecord::new(record, class, as_report));
         }
-        let unprompted = class == RecordClass::Reply && !is_reply;
-        self.roles.add(record, if unprompted { RecordClass::Telemetry } else { class }, report_role);
-        match report_role {
-            ReportRole::Start => self.counts.reports += 1,
-            ReportRole::Part | ReportRole::Reply => return Ok(()),
-            ReportRole::Periodic | ReportRole::Answer | ReportRole::None => {}
+        match as_report {
+            RecordClass::CommandStart => self.counts.reports += 1,
+            RecordClass::CommandPart | RecordClass::Reply => return Ok(()),
+            _ => {}
         }
         match class {
             RecordClass::Reply if is_reply => self.counts.replies += 1,

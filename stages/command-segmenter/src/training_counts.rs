@@ -9,7 +9,7 @@ use sizeleak_model::{GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, ServiceRe
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
-use crate::message::{MessagePart, MessageReassembler, ReassembledMessage};
+use crate::message::{MessageReassembler, ReassembledMessage};
 use crate::options::TimeLimits;
 use crate::periodic::{self, Arrival, Timer};
 
@@ -407,11 +407,9 @@ pub(crate) fn label_messages(
         if let (Some(ended), Some(last)) = (added.ended, last) {
             add(last, ended, SizeClass::Full);
         }
-        match added.part {
-            MessagePart::Whole => add(record, added.message, *size_class),
+        if added.is_last {
             // A message with a full record is not tiny.
-            MessagePart::Last => add(record, added.message, SizeClass::Full),
-            MessagePart::First | MessagePart::Middle => {}
+            add(record, added.message, if added.is_first { *size_class } else { SizeClass::Full });
         }
     }
     messages

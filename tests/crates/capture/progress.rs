@@ -7,7 +7,7 @@ use super::written::{file, little_endian, some_packets};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sizeleak_capture::Options;
-use sizeleak_platform::runtime::{Interrupt, Outcome, SilentObserver, StageOptions, StreamOutput};
+use sizeleak_platform::runtime::{Interrupt, Outcome, StageOptions, StreamOutput};
 use sizeleak_platform::telemetry::Telemetry;
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ fn reported(files: Vec<PathBuf>) -> (u64, Option<u64>) {
     let telemetry = Telemetry::new();
     let mut capture = Options { files, ..Options::default() }.build().unwrap();
     capture.set_meter(telemetry.meter("capture"));
-    let outcome = capture.run(None, &mut StreamOutput::new(io::sink()), &Interrupt::new(), &mut SilentObserver);
+    let outcome = capture.run(None, &mut StreamOutput::new(io::sink()), &Interrupt::new(), None);
     assert_eq!(outcome, Outcome::Done);
     (telemetry.progress().read(), telemetry.progress().total())
 }

@@ -8,8 +8,8 @@ use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_platform::runtime::{
-    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceCounts, SourceEmit,
-    SourceNode, Stage, StageError, StreamInput, StreamOutput, channel,
+    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, Source, SourceCounts, SourceEmit, SourceNode,
+    Stage, StageError, StreamInput, StreamOutput, channel,
 };
 use sizeleak_platform::telemetry::{FrameCounts, Latency, Telemetry};
 
@@ -82,7 +82,7 @@ fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
         Some(&mut StreamInput::new(input)),
         &mut StreamOutput::new(&mut output),
         &Interrupt::new(),
-        &mut SilentObserver,
+        None,
     );
     (outcome, frames(&output))
 }
@@ -95,8 +95,7 @@ fn node_publishes_its_counters_on_the_meter() {
     let mut node: Box<dyn Runnable> = Box::new(Node::new(Doubler::default()));
     node.set_meter(meter.clone());
     let mut output = StreamOutput::new(Vec::new());
-    let outcome =
-        node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut SilentObserver);
+    let outcome = node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), None);
     assert_eq!(outcome, Outcome::Done);
     // Two of the first command, one of the second, which was held back.
     assert_eq!(meter.counts(), FrameCounts { frames_in: 2, frames_out: 3, bytes_in: 12 });
@@ -181,7 +180,7 @@ fn failure_of_finish_counts_only_for_a_whole_stream() {
             Some(&mut StreamInput::new(input)),
             &mut StreamOutput::new(&mut Vec::new()),
             &Interrupt::new(),
-            &mut SilentObserver,
+            None,
         )
     };
     assert_eq!(run(&bytes(&[hello(), summary()])), Outcome::Failed("there was no command".into()));
@@ -223,15 +222,14 @@ fn threads_and_streams_carry_the_same_frames() {
     thread::scope(|scope| {
         let interrupt = &interrupt;
         let head = move || {
-            let outcome =
-                Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, &mut SilentObserver);
+            let outcome = Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, None);
             drop(first);
             outcome
         };
         scope.spawn(head);
         scope.spawn(move || {
             let node = Box::new(Node::new(Doubler::default()));
-            let outcome = node.run(Some(&mut between), &mut second, interrupt, &mut SilentObserver);
+            let outcome = node.run(Some(&mut between), &mut second, interrupt, None);
             drop(second);
             outcome
         });
@@ -241,7 +239,7 @@ fn threads_and_streams_carry_the_same_frames() {
     });
     let mut stream = Vec::new();
     let source = Box::new(SourceNode::new(Counter(5000)));
-    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, &mut SilentObserver);
+    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, None);
     let (_, mut streamed) = run(&stream);
     // The summaries differ in their measured times.
     assert_eq!((threaded.pop().unwrap().kind(), streamed.pop().unwrap().kind()), ("summary", "summary"));
@@ -253,8 +251,7 @@ fn threads_and_streams_carry_the_same_frames() {
 fn closed_output_ends_the_source() {
     let (mut output, input) = channel(1);
     drop(input);
-    let outcome =
-        Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut SilentObserver);
+    let outcome = Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), None);
     assert_eq!(outcome, Outcome::Closed);
     assert_eq!(output.emit_all(&mut vec![notice().into()]).and(Err::<(), Closed>(Closed)), Err(Closed));
 }
@@ -266,12 +263,8 @@ fn notice() -> Notice {
 #[test]
 fn write_error_fails_the_node() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let outcome = Box::new(SourceNode::new(Counter(3))).run(
-        None,
-        &mut StreamOutput::new(full),
-        &Interrupt::new(),
-        &mut SilentObserver,
-    );
+    let outcome =
+        Box::new(SourceNode::new(Counter(3))).run(None, &mut StreamOutput::new(full), &Interrupt::new(), None);
     assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("cannot be written")), "{outcome:?}");
 }
 
@@ -280,12 +273,8 @@ fn interrupted_source_sends_a_summary() {
     let interrupt = Interrupt::new();
     interrupt.set();
     let mut output = Vec::new();
-    let outcome = Box::new(SourceNode::new(Counter(9))).run(
-        None,
-        &mut StreamOutput::new(&mut output),
-        &interrupt,
-        &mut SilentObserver,
-    );
+    let outcome =
+        Box::new(SourceNode::new(Counter(9))).run(None, &mut StreamOutput::new(&mut output), &interrupt, None);
     assert_eq!(outcome, Outcome::Interrupted);
     assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
 }
@@ -315,8 +304,7 @@ impl Output for DelayedOutput {
 #[test]
 fn time_of_later_stages_is_not_service_time_of_earlier_ones() {
     let mut delayed = DelayedOutput;
-    let mut observer = SilentObserver;
-    let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut delayed, &mut observer).unwrap();
+    let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut delayed).unwrap();
     attached.flush().unwrap();
     assert!(attached.waited() >= SLOW);
 }

@@ -11,8 +11,8 @@ use tracing::{debug, info};
 
 use crate::runtime::link::StreamEndCheck;
 use crate::runtime::{
-    Closed, Emit, FusedStage, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Runnable,
-    SilentObserver, Stage, StageError, StateError, StateSlot,
+    Closed, Emit, FusedStage, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Runnable, Stage,
+    StageError, StateError, StateSlot,
 };
 use crate::telemetry::{FrameCounts, Latency, Meter};
 
@@ -169,13 +169,13 @@ impl<S: Stage> Node<S> {
 pub(crate) struct NodeOutput<'a> {
     output: &'a mut dyn Output,
     gathered: Vec<Frame>,
-    observer: &'a mut dyn Observer,
+    observer: Observer<'a>,
     pub(crate) frames: u64,
     pub(crate) meter: Option<Meter>,
 }
 
 impl<'a> NodeOutput<'a> {
-    pub(crate) fn new(output: &'a mut dyn Output, observer: &'a mut dyn Observer, meter: Option<Meter>) -> Self {
+    pub(crate) fn new(output: &'a mut dyn Output, observer: Observer<'a>, meter: Option<Meter>) -> Self {
         Self { output, gathered: Vec::new(), observer, frames: 0, meter }
     }
 
@@ -191,16 +191,23 @@ impl<'a> NodeOutput<'a> {
     #[inline(never)]
     fn emit_other(&mut self, frame: Frame) -> Result<(), Closed> {
         self.frames += frame.rows();
-        if let Frame::Notice(notice) = &frame {
-            self.observer.notice(notice);
+        if matches!(frame, Frame::Notice(_)) {
+            self.observe(&frame);
         }
         self.pass(frame)
     }
 
     pub(crate) fn send_summary(&mut self, summary: Summary) -> Result<(), Closed> {
-        self.observer.summary(&summary);
-        self.pass(Frame::Summary(summary))?;
+        let frame = Frame::Summary(summary);
+        self.observe(&frame);
+        self.pass(frame)?;
         self.send_gathered()
+    }
+
+    fn observe(&mut self, frame: &Frame) {
+        if let Some(observer) = &mut self.observer {
+            observer(frame);
+        }
     }
 
     /// Takes a frame that does not count or has been counted.
@@ -282,7 +289,7 @@ pub(crate) struct RunningNode<'a, S> {
 }
 
 impl<'a, S: Stage> RunningNode<'a, S> {
-    pub(crate) fn new(mut node: Node<S>, output: &'a mut dyn Output, observer: &'a mut dyn Observer) -> Self {
+    pub(crate) fn new(mut node: Node<S>, output: &'a mut dyn Output, observer: Observer<'a>) -> Self {
         Self {
             out: NodeOutput::new(output, observer, node.meter.take()),
             node,
@@ -413,27 +420,23 @@ impl<S: Stage> Runnable for Node<S> {
         Ok(())
     }
 
-    fn run(
+    fn run<'a>(
         self: Box<Self>,
         input: Option<&mut dyn Input>,
-        output: &mut dyn Output,
+        output: &'a mut dyn Output,
         _: &Interrupt,
-        observer: &mut dyn Observer,
+        observer: Observer<'a>,
     ) -> Outcome {
         let Some(input) = input else { return Outcome::Failed("a stage that reads frames cannot come first".into()) };
         debug!(stage = S::NAME, "begins");
         RunningNode::new(*self, output, observer).drive(input)
     }
 
-    fn fuse<'a>(
-        self: Box<Self>,
-        output: &'a mut dyn Output,
-        observer: &'a mut dyn Observer,
-    ) -> Option<Box<dyn FusedStage + 'a>>
+    fn fuse<'a>(self: Box<Self>, output: &'a mut dyn Output) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a,
     {
-        Some(Box::new(RunningNode::new(*self, output, observer)))
+        Some(Box::new(RunningNode::new(*self, output, None)))
     }
 }
 
@@ -447,9 +450,9 @@ pub fn run_fused(
     interrupt: &Interrupt,
     report: &mut dyn FnMut(usize, Outcome),
 ) {
-    let Some(last) = others.pop() else { return report(0, first.run(input, output, interrupt, &mut SilentObserver)) };
+    let Some(last) = others.pop() else { return report(0, first.run(input, output, interrupt, None)) };
     let index = others.len() + 1;
-    match last.fuse(output, &mut SilentObserver) {
+    match last.fuse(output) {
         Some(mut fused) => {
             run_fused(first, others, input, &mut *fused, interrupt, report);
             report(index, fused.end());

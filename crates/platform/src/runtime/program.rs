@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 
 use crate::storage::{RunFiles, replace};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use sizeleak_frame::{Notice, Summary};
+use sizeleak_frame::{Frame, Summary};
 
 use crate::telemetry::headings::MEASURING;
 use crate::telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
@@ -19,8 +19,7 @@ use crate::telemetry::metrics::MetricsServer;
 use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
 
 use crate::runtime::{
-    Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, stdin,
-    widen_pipe,
+    Access, ConfigureError, Interrupt, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, stdin, widen_pipe,
 };
 
 /// The flag that turns the sandbox off.
@@ -230,7 +229,12 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     if let Some(sandbox) = sandbox {
         sandbox.complete(O::NAME);
     }
-    let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
+    let outcome = runnable.run(
+        Some(&mut input),
+        &mut StreamOutput::new(output),
+        &interrupt,
+        Some(&mut |frame| report.add(frame)),
+    );
     Ok((outcome, report))
 }
 
@@ -251,18 +255,20 @@ struct StageReport {
     telemetry: Option<Telemetry>,
 }
 
-impl Observer for StageReport {
-    fn notice(&mut self, notice: &Notice) {
-        self.notices.add(&notice.what, 1);
-        self.faults.add(notice);
-        if let Some(telemetry) = &self.telemetry {
-            telemetry.count_notice(notice);
+impl StageReport {
+    fn add(&mut self, frame: &Frame) {
+        match frame {
+            Frame::Notice(notice) => {
+                self.notices.add(&notice.what, 1);
+                self.faults.add(notice);
+                if let Some(telemetry) = &self.telemetry {
+                    telemetry.count_notice(notice);
+                }
+                log::notice(notice);
+            }
+            Frame::Summary(summary) => self.summary = Some(summary.clone()),
+            _ => {}
         }
-        log::notice(notice);
-    }
-
-    fn summary(&mut self, summary: &Summary) {
-        self.summary = Some(summary.clone());
     }
 }
 

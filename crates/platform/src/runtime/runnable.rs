@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sizeleak_frame::{Notice, Summary};
+use sizeleak_frame::Frame;
 use thiserror::Error;
 
 use crate::runtime::{FailureSlot, Input, Interrupt, Output, StateError, StateSlot};
@@ -38,20 +38,16 @@ pub trait Runnable: Send {
     }
 
     /// Runs it to its end. A source reads no `input`.
-    fn run(
+    fn run<'a>(
         self: Box<Self>,
         input: Option<&mut dyn Input>,
-        output: &mut dyn Output,
+        output: &'a mut dyn Output,
         interrupt: &Interrupt,
-        observer: &mut dyn Observer,
+        observer: Observer<'a>,
     ) -> Outcome;
 
     /// Turns it into an output that processes frames on the thread of the stage before; `None` for a source.
-    fn fuse<'a>(
-        self: Box<Self>,
-        output: &'a mut dyn Output,
-        observer: &'a mut dyn Observer,
-    ) -> Option<Box<dyn FusedStage + 'a>>
+    fn fuse<'a>(self: Box<Self>, output: &'a mut dyn Output) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a;
 }
@@ -95,23 +91,8 @@ impl Outcome {
     }
 }
 
-/// Sees the notices and the summary of a node.
-pub trait Observer: Send {
-    /// A notice of this node, not one it passes on.
-    fn notice(&mut self, notice: &Notice);
-
-    /// The summary the node writes, its own row included.
-    fn summary(&mut self, summary: &Summary);
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SilentObserver;
-
-impl Observer for SilentObserver {
-    fn notice(&mut self, _: &Notice) {}
-
-    fn summary(&mut self, _: &Summary) {}
-}
+/// Sees the notices of a node, not those it passes on, and the summary it writes, its own row included.
+pub type Observer<'a> = Option<&'a mut (dyn FnMut(&Frame) + Send)>;
 
 /// The options of a stage, from the command line or from `pipeline.toml`, with one set of defaults.
 pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {

@@ -102,12 +102,12 @@ impl<S: Source> Runnable for SourceNode<S> {
         self.failure = Some(slot);
     }
 
-    fn run(
+    fn run<'a>(
         mut self: Box<Self>,
         _: Option<&mut dyn Input>,
-        output: &mut dyn Output,
+        output: &'a mut dyn Output,
         interrupt: &Interrupt,
-        observer: &mut dyn Observer,
+        observer: Observer<'a>,
     ) -> Outcome {
         debug!(stage = S::NAME, "begins");
         let mut out = NodeOutput::new(output, observer, self.meter.take());
@@ -115,7 +115,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         out.conclude(S::NAME, result)
     }
 
-    fn fuse<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn FusedStage + 'a>>
+    fn fuse<'a>(self: Box<Self>, _: &'a mut dyn Output) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a,
     {

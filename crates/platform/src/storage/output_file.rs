@@ -39,72 +39,60 @@ impl OutputError {
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    target: Target,
-}
-
-#[derive(Debug)]
-enum Target {
-    Pending(PendingFile),
-    Direct(File),
+    file: File,
+    /// `None` for what is written to directly.
+    pending: Option<PendingFile>,
 }
 
 impl OutputFile {
     /// Begins an output; `-` is stdout. The target of a link is written, not the link.
     pub fn create(path: &Path) -> Result<Self, OutputError> {
         let fault = |error| OutputError::new(path, error);
-        if let Some(direct) = descriptor(path) {
-            return Ok(Self { path: path.to_owned(), target: Target::Direct(direct.map_err(fault)?) });
+        let direct =
+            |file: io::Result<File>| Ok(Self { path: path.to_owned(), file: file.map_err(fault)?, pending: None });
+        if let Some(file) = descriptor(path) {
+            return direct(file);
         }
         let resolved = resolved(path).map_err(fault)?;
-        let target = match resolved.metadata() {
-            Ok(metadata) if metadata.is_dir() => return Err(fault(ErrorKind::IsADirectory.into())),
-            Ok(metadata) if !metadata.is_file() => {
-                Target::Direct(File::options().write(true).open(&resolved).map_err(fault)?)
+        match resolved.metadata() {
+            Ok(metadata) if metadata.is_dir() => Err(fault(ErrorKind::IsADirectory.into())),
+            Ok(metadata) if !metadata.is_file() => direct(File::options().write(true).open(&resolved)),
+            _ => {
+                let mut pending = PendingFile::create(&resolved, Durability::Lasting).map_err(fault)?;
+                let file = pending.file().try_clone().map_err(fault)?;
+                Ok(Self { path: path.to_owned(), file, pending: Some(pending) })
             }
-            _ => Target::Pending(PendingFile::create(&resolved, Durability::Lasting).map_err(fault)?),
-        };
-        Ok(Self { path: path.to_owned(), target })
+        }
     }
 
     /// Standard output, as a file: the standard library would buffer it by lines.
     pub fn stdout() -> io::Result<Self> {
-        Ok(Self { path: PathBuf::from("stdout"), target: Target::Direct(stdout()?) })
+        Ok(Self { path: PathBuf::from("stdout"), file: stdout()?, pending: None })
     }
 
     /// A file to write to. It may be used until the output is kept.
     pub fn writer(&mut self) -> Result<File, OutputError> {
-        let file = match &mut self.target {
-            Target::Pending(pending) => pending.file().try_clone(),
-            Target::Direct(file) => file.try_clone(),
-        };
-        file.map_err(|error| OutputError::new(&self.path, error))
+        self.file.try_clone().map_err(|error| OutputError::new(&self.path, error))
     }
 
     /// Leaves a file that is being written to its owner alone, whatever the umask and the file before it allow.
     pub fn make_private(&mut self) -> Result<(), OutputError> {
-        match &mut self.target {
-            Target::Pending(pending) => {
-                make_private(pending.file()).map_err(|error| OutputError::new(&self.path, error))
-            }
-            Target::Direct(_) => Ok(()),
-        }
+        let made = self.pending.as_ref().map_or(Ok(()), |_| make_private(&self.file));
+        made.map_err(|error| OutputError::new(&self.path, error))
     }
 
     /// Makes the output what its name stands for. Call it when everything is written.
     pub fn keep(self) -> Result<(), OutputError> {
-        match self.target {
-            Target::Pending(pending) => pending.keep().map_err(|error| OutputError::new(&self.path, error)),
-            Target::Direct(_) => Ok(()),
-        }
+        self.pending.map_or(Ok(()), PendingFile::keep).map_err(|error| OutputError::new(&self.path, error))
     }
 
     /// Keeps what was written of an output that is not whole, beside the earlier file and with `.partial` after its
     /// name. Returns that path; `None` if nothing was written, or not to a file.
     pub fn keep_partial(self) -> Result<Option<PathBuf>, OutputError> {
-        let Target::Pending(mut pending) = self.target else { return Ok(None) };
+        let Some(pending) = self.pending else { return Ok(None) };
         let path = partial(pending.target());
         let fault = |error| OutputError::new(&path, error);
-        if pending.file().metadata().map_err(fault)?.len() == 0 {
+        if self.file.metadata().map_err(fault)?.len() == 0 {
             return Ok(None);
         }
         pending.keep_as(&path).map_err(fault)?;

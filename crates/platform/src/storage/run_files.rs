@@ -16,48 +16,34 @@ use crate::storage::output_file::{descriptor, folder_of, partial, resolved};
 pub struct FileConflict(String);
 
 impl FileConflict {
-    fn new(output: &Output, why: &str) -> Self {
+    fn new(output: &NamedPath, why: &str) -> Self {
         Self(format!("{} {}", named(&output.role, &output.path), why))
     }
 }
 
 #[derive(Debug, Default)]
 pub struct RunFiles {
-    inputs: Vec<Input>,
-    outputs: Vec<Output>,
+    inputs: Vec<NamedPath>,
+    outputs: Vec<NamedPath>,
 }
 
 #[derive(Debug)]
-enum Input {
-    Path { role: String, path: PathBuf },
-    Stdin,
-}
-
-#[derive(Debug)]
-struct Output {
+struct NamedPath {
     role: String,
     path: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
+/// The device and the inode of a file.
+type FileIdentity = (u64, u64);
+
+/// `None` for pipes and devices: writing to them destroys nothing.
+fn identity(metadata: io::Result<Metadata>) -> Option<FileIdentity> {
+    let metadata = metadata.ok().filter(Metadata::is_file)?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
-impl FileIdentity {
-    /// `None` for pipes and devices: writing to them destroys nothing.
-    fn of(metadata: &Metadata) -> Option<Self> {
-        metadata.is_file().then(|| Self { device: metadata.dev(), inode: metadata.ino() })
-    }
-
-    fn of_path(path: &Path) -> Option<Self> {
-        path.metadata().ok().as_ref().and_then(Self::of)
-    }
-
-    fn of_file(file: io::Result<File>) -> Option<Self> {
-        file.and_then(|file| file.metadata()).ok().as_ref().and_then(Self::of)
-    }
+fn identity_of(file: io::Result<File>) -> Option<FileIdentity> {
+    identity(file.and_then(|file| file.metadata()))
 }
 
 impl RunFiles {
@@ -67,19 +53,16 @@ impl RunFiles {
 
     /// Adds an input: a file, or a folder whose files are read; `-` is stdin. `role` says what it is, as in `the model`.
     pub fn reads(&mut self, role: &str, path: &Path) {
-        if path.as_os_str() == "-" {
-            return self.reads_stdin();
-        }
-        self.inputs.push(Input::Path { role: role.to_owned(), path: path.to_owned() });
+        self.inputs.push(NamedPath { role: role.to_owned(), path: path.to_owned() });
     }
 
     pub fn reads_stdin(&mut self) {
-        self.inputs.push(Input::Stdin);
+        self.reads("stdin", Path::new("-"));
     }
 
     /// Adds an output; `-` is stdout. `role` is the option or key that names it.
     pub fn writes(&mut self, role: &str, path: &Path) {
-        self.outputs.push(Output { role: role.to_owned(), path: path.to_owned() });
+        self.outputs.push(NamedPath { role: role.to_owned(), path: path.to_owned() });
     }
 
     pub fn extend(&mut self, other: Self) {
@@ -96,10 +79,10 @@ impl RunFiles {
     fn check_inputs(&self) -> Result<(), FileConflict> {
         let targets = self.outputs.iter().flat_map(|output| {
             // A run that fails leaves what it wrote under the second name.
-            let partial = resolved(&output.path).ok().and_then(|path| FileIdentity::of_path(&partial(&path)));
+            let partial = resolved(&output.path).ok().and_then(|path| identity(partial(&path).metadata()));
             output.identity().into_iter().chain(partial).map(move |identity| (output, identity))
         });
-        let targets: Vec<(&Output, FileIdentity)> = targets.collect();
+        let targets: Vec<(&NamedPath, FileIdentity)> = targets.collect();
         let check = |input: &str, identity: Option<FileIdentity>| match targets
             .iter()
             .find(|(_, target)| Some(*target) == identity)
@@ -109,26 +92,18 @@ impl RunFiles {
                 Err(FileConflict::new(output, &format!("is {input}, which this run reads: name another file")))
             }
         };
-        for input in &self.inputs {
-            match input {
-                Input::Stdin => {
-                    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-                    check("stdin", FileIdentity::of_file(stdin))?;
+        for NamedPath { role, path } in &self.inputs {
+            if path.as_os_str() == "-" {
+                check("stdin", identity_of(io::stdin().as_fd().try_clone_to_owned().map(File::from)))?;
+            } else if path.is_dir() {
+                if !targets.is_empty() {
+                    for_each_below(path, &mut |below| check(&named(role, below), identity(below.metadata())))?;
                 }
-                Input::Path { role, path } if path.is_dir() => {
-                    if !targets.is_empty() {
-                        for_each_below(path, &mut |below| check(&named(role, below), FileIdentity::of_path(below)))?;
-                    }
-                    self.check_folder(path)?;
-                }
-                Input::Path { role, path } => {
-                    let input = if targets.iter().any(|(output, _)| output.path == *path) {
-                        role.clone()
-                    } else {
-                        named(role, path)
-                    };
-                    check(&input, FileIdentity::of_path(path))?;
-                }
+                self.check_folder(path)?;
+            } else {
+                let is_output = targets.iter().any(|(output, _)| output.path == *path);
+                let input = if is_output { role.clone() } else { named(role, path) };
+                check(&input, identity(path.metadata()))?;
             }
         }
         Ok(())
@@ -137,7 +112,7 @@ impl RunFiles {
     /// A temporary file of an output might be taken for an input there.
     fn check_folder(&self, folder: &Path) -> Result<(), FileConflict> {
         let Ok(read) = folder.canonicalize() else { return Ok(()) };
-        let is_there = |output: &&Output| output.folder().is_some_and(|of_output| of_output.starts_with(&read));
+        let is_there = |output: &&NamedPath| output.folder().is_some_and(|of_output| of_output.starts_with(&read));
         let why = format!("is in {}, whose files this run reads: name a file elsewhere", folder.display());
         self.outputs.iter().find(is_there).map_or(Ok(()), |output| Err(FileConflict::new(output, &why)))
     }
@@ -154,12 +129,9 @@ impl RunFiles {
     }
 }
 
-impl Output {
+impl NamedPath {
     fn identity(&self) -> Option<FileIdentity> {
-        match descriptor(&self.path) {
-            Some(file) => FileIdentity::of_file(file),
-            None => FileIdentity::of_path(&self.path),
-        }
+        descriptor(&self.path).map_or_else(|| identity(self.path.metadata()), identity_of)
     }
 
     fn target(&self) -> Option<PathBuf> {

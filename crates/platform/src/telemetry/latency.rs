@@ -11,7 +11,6 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use sizeleak_frame::{StageSummary, Summary};
 use sizeleak_text::{escaped, fitted, width};
-use thiserror::Error;
 
 /// Nanoseconds per frame, from 1 ns to 60 s with three significant digits; longer times count as 60 s.
 #[derive(Debug, Clone)]
@@ -23,11 +22,6 @@ const LONGEST_NS: u64 = 60_000_000_000;
 
 /// The initial upper bound, which grows on demand: most stages never see a longer time.
 const INITIAL_MAX_NS: u64 = 100_000;
-
-/// Bytes that are not a histogram, or one that is not safe to decode.
-#[derive(Debug, Error)]
-#[error("a latency histogram that cannot be read: {0}")]
-pub struct LatencyError(String);
 
 impl Latency {
     #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "the bounds are constants the histogram takes")]
@@ -65,13 +59,16 @@ impl Latency {
     }
 
     /// Decodes the result of [`Latency::to_bytes`], or any histogram of at most three significant digits.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LatencyError> {
-        let plain = checked(bytes).map_err(|fault| LatencyError(fault.to_owned()))?;
+    ///
+    /// # Errors
+    /// Why these bytes are not a histogram, or one that is not safe to decode.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let plain = checked(bytes)?;
         let decoded = Deserializer::new().deserialize(&mut &*plain);
-        let histogram = decoded.map_err(|error| LatencyError(error.to_string()))?;
+        let histogram = decoded.map_err(|error| error.to_string())?;
         // The sum of the counts ends there: beyond it no quantile can be found.
         if histogram.len() == u64::MAX {
-            return Err(LatencyError("it counts more than 64 bits hold".to_owned()));
+            return Err("it counts more than 64 bits hold".to_owned());
         }
         Ok(Self { histogram })
     }
@@ -303,7 +300,7 @@ mod tests {
     }
 
     fn fault(bytes: &[u8]) -> String {
-        Latency::from_bytes(bytes).unwrap_err().to_string()
+        Latency::from_bytes(bytes).unwrap_err()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use sizeleak_model::NoiseStatistics;
 use super::*;
 use crate::testing::model;
 
-const PHASES: [TimerPhase; 3] = [TimerPhase::OnTimer, TimerPhase::OffTimer, TimerPhase::Unknown];
+const PHASES: [Option<bool>; 3] = [Some(true), Some(false), None];
 
 /// A gateway that replies to nearly all of 40 commands, with this noise of 110 bytes.
 fn noise_model(records: ServiceRecords) -> NoiseModel {
@@ -53,7 +53,7 @@ fn rare_noise_and_sizes_that_mostly_have_commands_are_commands() {
     assert_eq!(conditions(&unlabelled)[2], CommandCondition::Never);
     unlabelled.noise.missing_labels = 400;
     assert_eq!(conditions(&unlabelled)[2], CommandCondition::Always, "four of five labels are missing");
-    let other_size = command_condition(&noise_model(keep_alive()), 111, TimerPhase::OnTimer, 0.02);
+    let other_size = command_condition(&noise_model(keep_alive()), 111, Some(true), 0.02);
     assert_eq!(other_size, CommandCondition::Always);
 }
 

@@ -1,6 +1,6 @@
 //! Records whose time the rest of the traffic does not confirm, and steps of all times.
 
-use sizeleak_frame::{Notice, Record, what};
+use sizeleak_frame::{Notice, what};
 use sizeleak_platform::runtime::{ClockEvent, Emit, Stage, StageError, describe_odd_time};
 
 use super::CommandSegmenter;
@@ -12,7 +12,11 @@ impl CommandSegmenter {
     pub(super) fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         while let Some(event) = self.clock.next_event() {
             match event {
-                ClockEvent::Item { item, ahead_ns } => self.redated(item, ahead_ns, out)?,
+                ClockEvent::Item { mut item, ahead_ns } => {
+                    item.time_ns = item.time_ns.saturating_sub(ahead_ns);
+                    item.start_ns = item.start_ns.saturating_sub(ahead_ns);
+                    self.process_record(&item, out)?;
+                }
                 ClockEvent::Odd { flow, time_ns, ahead_ns } => {
                     self.counts.odd_times += 1;
                     self.notice(time_ns, Some(flow), describe_odd_time(ahead_ns), out)?;
@@ -21,12 +25,6 @@ impl CommandSegmenter {
             }
         }
         Ok(())
-    }
-
-    fn redated(&mut self, mut record: Record, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
-        record.time_ns = record.time_ns.saturating_sub(ahead_ns);
-        record.start_ns = record.start_ns.saturating_sub(ahead_ns);
-        self.process_record(&record, out)
     }
 
     /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only
