@@ -22,10 +22,11 @@ pub(crate) const SPECIAL: &str = "a named pipe, a socket or a device";
 
 const MAX_PLACES: usize = 16;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileVerdict {
     /// A capture, read to its end.
+    #[default]
     Whole,
     /// A capture of which something is missing or damaged; the rest was read.
     Damaged,
@@ -44,7 +45,7 @@ pub struct DamagedPlace {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureFile {
     /// Where it is, as the archive was named.
     pub path: String,
@@ -91,19 +92,13 @@ impl From<&Metadata> for FileState {
 }
 
 impl CaptureFile {
+    /// A capture of which nothing is known yet.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_string_lossy().into_owned(), ..Self::default() }
+    }
+
     pub(crate) fn unread(path: &Path, verdict: FileVerdict, reason: String) -> Self {
-        Self {
-            path: path.to_string_lossy().into_owned(),
-            verdict,
-            reason: Some(reason),
-            blake3: None,
-            bytes: None,
-            first_ns: None,
-            last_ns: None,
-            packets: 0,
-            damage: Vec::new(),
-            damaged_places: 0,
-        }
+        Self { verdict, reason: Some(reason), ..Self::new(path) }
     }
 
     /// A pipe, a socket or a device, which is not opened; `kind` says which.

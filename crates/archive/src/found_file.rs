@@ -15,22 +15,22 @@ use sizeleak_platform::telemetry::{FileProgress, Progress};
 use crate::description::{CaptureFile, DescribedFile, FileState, FileVerdict};
 
 #[derive(Debug)]
-pub(crate) enum FoundFile {
-    /// It has not changed since it was looked at, or is no capture.
-    Known(DescribedFile),
-    /// A capture of which only the first packet was read.
-    New {
-        path: PathBuf,
-        /// Its state before it was read: a file that grows meanwhile is found out.
-        state: Option<FileState>,
-        head_ns: Option<i64>,
-    },
+pub(crate) struct FoundFile {
+    /// Its state is that before it was read: a file that grows meanwhile is found out.
+    pub(crate) described: DescribedFile,
+    /// Whether it is a capture of which only the first packet was read. Else it has not changed since it was looked at, or
+    /// is no capture.
+    pub(crate) is_new: bool,
 }
 
 impl FoundFile {
+    pub(crate) fn known(described: DescribedFile) -> Self {
+        Self { described, is_new: false }
+    }
+
     pub(crate) fn of(path: &Path, known: &mut BTreeMap<PathBuf, DescribedFile>) -> Self {
         if let Some(known) = known.remove(path) {
-            return Self::Known(known);
+            return Self::known(known);
         }
         // A file is described under its name as text: by one that is no text it would not be found again.
         let is_named = path.to_str().is_some();
@@ -38,40 +38,30 @@ impl FoundFile {
         match head(path) {
             Ok(_) if !is_named => {
                 let reason = "has a name that is not valid UTF-8: rename it".to_owned();
-                Self::Known(DescribedFile::unread(CaptureFile::unread(path, FileVerdict::Unreadable, reason), None))
+                Self::known(DescribedFile::unread(CaptureFile::unread(path, FileVerdict::Unreadable, reason), None))
             }
-            Ok(head_ns) => Self::New { path: path.to_owned(), state, head_ns },
-            Err(damage) => Self::Known(DescribedFile::unread(refused(path, &damage), state)),
+            Ok(head_ns) => {
+                let file = CaptureFile { bytes: state.map(|state| state.bytes), ..CaptureFile::new(path) };
+                Self { described: DescribedFile { file, head_ns, state }, is_new: true }
+            }
+            Err(damage) => Self::known(DescribedFile::unread(refused(path, &damage), state)),
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        match self {
-            Self::Known(known) => Path::new(&known.file.path),
-            Self::New { path, .. } => path,
-        }
+        Path::new(&self.described.file.path)
     }
 
     /// The time of its first packet, by which captures follow each other.
     pub(crate) fn head_ns(&self) -> Option<i64> {
-        match self {
-            Self::Known(known) => known.head_ns,
-            Self::New { head_ns, .. } => *head_ns,
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> Option<u64> {
-        match self {
-            Self::Known(known) => known.file.bytes,
-            Self::New { state, .. } => state.map(|state| state.bytes),
-        }
+        self.described.head_ns
     }
 
     pub(crate) fn look(self, progress: &Progress) -> Result<DescribedFile, String> {
-        let described = match self {
-            Self::Known(known) => return Ok(known),
-            Self::New { path, state, head_ns } => DescribedFile { file: inspect(&path, progress), head_ns, state },
-        };
+        if !self.is_new {
+            return Ok(self.described);
+        }
+        let described = DescribedFile { file: inspect(self.path(), progress), ..self.described };
         check_unchanged(&described)?;
         Ok(described)
     }
@@ -156,8 +146,7 @@ fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
 }
 
 fn packets_of(path: &Path, mut reader: CaptureReader) -> CaptureFile {
-    let mut file = CaptureFile::unread(path, FileVerdict::Whole, String::new());
-    file.reason = None;
+    let mut file = CaptureFile::new(path);
     loop {
         match reader.next_packet() {
             Ok(Some(packet)) => file.count(packet.time_ns),

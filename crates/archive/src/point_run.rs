@@ -56,7 +56,7 @@ impl PointRun<'_> {
         let store = UnitStore::of(self.layout, &point.name);
         let known = PointDescription::read(self.layout, &point.name);
         let mut found = self.find(point, known.as_ref(), &store);
-        let known_files = found.iter().filter(|file| matches!(file, FoundFile::Known(_)));
+        let known_files = found.iter().filter(|file| !file.is_new);
         self.progress.add(known_files.filter_map(|file| Some(file.path().metadata().ok()?.len())).sum());
         if let Some(known) = &known {
             found = match self.check_missing(known, found) {
@@ -139,7 +139,7 @@ impl PointRun<'_> {
     fn find_file(&self, path: &Path, known: &mut BTreeMap<PathBuf, DescribedFile>) -> FoundFile {
         let growing = if known.contains_key(path) { None } else { self.settling.growing(path) };
         match growing {
-            Some(file) => FoundFile::Known(DescribedFile::unread(file, None)),
+            Some(file) => FoundFile::known(DescribedFile::unread(file, None)),
             None => FoundFile::of(path, known),
         }
     }
@@ -233,29 +233,27 @@ impl PointRun<'_> {
     /// Checks that no capture is missing whose packets are in the results. Those that may have been renamed are found by
     /// their digests: all files are looked at then.
     fn check_missing(&self, known: &PointDescription, found: Vec<FoundFile>) -> Result<Vec<FoundFile>, Unprocessed> {
-        let is_growing =
-            |file: &FoundFile| matches!(file, FoundFile::Known(known) if known.file.verdict == FileVerdict::Growing);
+        let is_growing = |file: &FoundFile| file.described.file.verdict == FileVerdict::Growing;
         if self.missing == MissingCaptures::Forget && !found.iter().any(is_growing) {
             return Ok(found);
         }
         // One that has grown has the same beginning, but may be outside of the range by now. One that is smaller may have
         // lost packets.
-        let may_be_there = |file: &&FoundFile| match file {
-            FoundFile::Known(known) => known.file.is_capture(),
-            FoundFile::New { .. } => self.range.is_everything(),
+        let may_be_there = |file: &&FoundFile| {
+            if file.is_new { self.range.is_everything() } else { file.described.file.is_capture() }
         };
         let there = found.iter().filter(may_be_there);
         let sizes: BTreeMap<_, _> =
-            there.map(|file| ((file.path().to_owned(), file.head_ns()), file.bytes())).collect();
+            there.map(|file| ((&file.described.file.path, file.head_ns()), file.described.file.bytes)).collect();
         let is_there = |DescribedFile { file, head_ns, .. }: &DescribedFile| {
-            sizes.get(&(PathBuf::from(&file.path), *head_ns)).is_some_and(|bytes| *bytes >= file.bytes)
+            sizes.get(&(&file.path, *head_ns)).is_some_and(|bytes| *bytes >= file.bytes)
         };
         if known.files.iter().filter(|file| file.has_packets()).all(is_there) {
             return Ok(found);
         }
         let files = found.into_iter().map(|file| self.look(file)).collect::<Result<Vec<_>, _>>()?;
         self.missing.check(known, &files)?;
-        Ok(files.into_iter().map(FoundFile::Known).collect())
+        Ok(files.into_iter().map(FoundFile::known).collect())
     }
 
     fn check_elsewhere(&self, file: &CaptureFile) -> Result<(), String> {
@@ -372,14 +370,12 @@ impl PointRun<'_> {
 
 impl PlannedUnits<'_> {
     fn add(&mut self, file: FoundFile) {
-        match file {
-            FoundFile::Known(known) if !known.has_packets() => {}
-            FoundFile::New { path, head_ns: None, .. } => self.count(&path),
-            FoundFile::Known(known) => {
-                self.bounds.add(&known);
-                self.present.push(FoundFile::Known(known));
-            }
-            new @ FoundFile::New { .. } => self.present.push(new),
+        if file.is_new && file.head_ns().is_none() {
+            self.count(file.path());
+        } else if file.is_new || file.described.has_packets() {
+            // Of a new one the last packet is not known.
+            self.bounds.add(&file.described);
+            self.present.push(file);
         }
     }
 
@@ -400,10 +396,7 @@ impl PlannedUnits<'_> {
     }
 
     fn find(&mut self, files: &[FoundFile]) -> Option<()> {
-        let known = files.iter().map(|file| match file {
-            FoundFile::Known(known) => Some(known.clone()),
-            FoundFile::New { .. } => None,
-        });
+        let known = files.iter().map(|file| (!file.is_new).then(|| file.described.clone()));
         let mut captures = known.collect::<Option<Vec<_>>>().filter(|_| !self.is_unknown)?;
         let key = records_key(&self.run.packet_stages, &captures, self.state.as_deref()).ok()?;
         let unit = self.store.find(captures.first()?.head_ns, &key)?;

@@ -4,6 +4,7 @@ mod endings;
 mod whole_stream;
 
 use crate::recorded_stream::ConsumedKind;
+use crate::semantics::{are_batches_within_limits, are_times_of_input};
 use crate::trial::{CheckError, Trial};
 
 #[derive(Debug)]
@@ -90,8 +91,10 @@ pub static RULES: [&[Rule]; 4] = [
         all("counters", COUNTERS, whole_stream::counters, "Name counters in lower case with underscores.").should(),
         all("meaning", KINDS, whole_stream::meaning,
             "Make frames that mean what section 2 says: units, order, sums, flows."),
-        all("times", STREAMS, whole_stream::times, "Take times from the frames, in nanoseconds, never from a clock."),
-        all("batches", LIMITS, whole_stream::batches, "Send a batch at 256 rows, or once its rows carry 64 KiB."),
+        all("times", STREAMS, |trial| Ok(are_times_of_input(trial.made()?, &trial.input.frames)?),
+            "Take times from the frames, in nanoseconds, never from a clock."),
+        all("batches", LIMITS, |trial| Ok(are_batches_within_limits(trial.made()?)?),
+            "Send a batch at 256 rows, or once its rows carry 64 KiB."),
         all("repeatable", LATENCIES, whole_stream::repeatable,
             "Make the same output of the same input: no clock, no randomness, no hash table order.").prerequisite(),
     ],

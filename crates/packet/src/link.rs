@@ -1,32 +1,43 @@
 //! Link layers: from the first byte of a frame to its IP header. They are read by hand, since captures use more of them
 //! than etherparse knows. Numbers are those of the `LINKTYPE_` registry and of IEEE 802.
 
-use std::fmt::{Display, Formatter};
-
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::ip::CapturedBytes;
 
 /// Why a frame or a tunnel has no readable IP header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Error)]
 pub enum NoIpHeader {
+    #[error("link type {0}{name} is not read", name = name_in_parentheses(*.0))]
     LinkType(u16),
     /// Something other than IP, by its EtherType: ARP and the like.
+    #[error("EtherType 0x{0:04x} is not read")]
     EtherType(u16),
-    /// An IEEE 802.3 frame without an EtherType: spanning tree and the like.
+    /// It has no EtherType: spanning tree and the like.
+    #[error("a frame of IEEE 802.3 without IP")]
     Llc,
     /// Some other protocol, in a layer without an EtherType: PPP negotiation, Ethernet over MPLS.
+    #[error("a frame that carries no IP")]
     Other,
-    /// It ends before the IP header, cut by the snaplen or not.
+    /// Cut by the snaplen or not.
+    #[error("a frame that ends before its IP header")]
     Short,
-    /// A GRE header of a version other than 0, or with a source route.
+    #[error("GRE of another version than 0, or with a source route, is not read")]
     Gre,
-    /// An ERSPAN header of another type than I, II and III.
+    #[error("ERSPAN of another type than I, II and III is not read")]
     Erspan,
+    #[error("a Wi-Fi frame without data")]
     WifiControl,
-    /// A Wi-Fi frame whose content the radio has encrypted (WPA).
+    /// The radio has encrypted its content (WPA).
+    #[error(
+        "Wi-Fi's own encryption hides what is inside: capture on the access point or the gateway, or decrypt the \
+         capture first"
+    )]
     EncryptedWifi,
+    #[error("a Wi-Fi frame that holds several (A-MSDU) is not read")]
     WifiAggregate,
+    #[error("a tunnel inside a tunnel is not read")]
     Nested,
 }
 
@@ -249,9 +260,9 @@ fn u32_at(data: &[u8], at: usize, order: fn([u8; 4]) -> u32) -> Result<u32, NoIp
     data.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| order(*bytes)).ok_or(NoIpHeader::Short)
 }
 
-/// What a link type that is not read is of.
-fn link_type_name(number: u16) -> Option<&'static str> {
-    Some(match number {
+/// What a link type that is not read is of, behind a space; nothing if that is not known.
+fn name_in_parentheses(link_type: u16) -> String {
+    let name = match link_type {
         104 => "Cisco HDLC",
         107 => "Frame Relay",
         119 | 163 => "Wi-Fi behind a header of Prism or AVS",
@@ -264,8 +275,9 @@ fn link_type_name(number: u16) -> Option<&'static str> {
         227 => "CAN",
         251 | 256 | 272 => "Bluetooth Low Energy",
         253 => "netlink",
-        _ => return None,
-    })
+        _ => return String::new(),
+    };
+    format!(" ({name})")
 }
 
 impl NoIpHeader {
@@ -276,30 +288,6 @@ impl NoIpHeader {
             Self::Llc | Self::WifiControl => true,
             Self::EtherType(number) => [0x0806, 0x8035, 0x0842, 0x8863, 0x888e, 0x88cc, 0x9000].contains(&number),
             _ => false,
-        }
-    }
-}
-
-impl Display for NoIpHeader {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::LinkType(number) => match link_type_name(*number) {
-                Some(name) => write!(formatter, "link type {number} ({name}) is not read"),
-                None => write!(formatter, "link type {number} is not read"),
-            },
-            Self::EtherType(number) => write!(formatter, "EtherType 0x{number:04x} is not read"),
-            Self::Llc => formatter.write_str("a frame of IEEE 802.3 without IP"),
-            Self::Other => formatter.write_str("a frame that carries no IP"),
-            Self::Short => formatter.write_str("a frame that ends before its IP header"),
-            Self::Gre => formatter.write_str("GRE of another version than 0, or with a source route, is not read"),
-            Self::Erspan => formatter.write_str("ERSPAN of another type than I, II and III is not read"),
-            Self::WifiControl => formatter.write_str("a Wi-Fi frame without data"),
-            Self::EncryptedWifi => formatter.write_str(
-                "Wi-Fi's own encryption hides what is inside: capture on the access point or the gateway, or decrypt the \
-                 capture first",
-            ),
-            Self::WifiAggregate => formatter.write_str("a Wi-Fi frame that holds several (A-MSDU) is not read"),
-            Self::Nested => formatter.write_str("a tunnel inside a tunnel is not read"),
         }
     }
 }

@@ -84,7 +84,7 @@ impl StageProgram {
 
     /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
     /// stage and lets the others finish.
-    pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<StageProcess> {
+    pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<(Child, Arc<StageGroup>)> {
         let mut command = Command::new(&self.file);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -97,7 +97,7 @@ impl StageProgram {
         };
         let name = self.name.clone();
         let group = StageGroup { name, leader: Pid::from_child(&child), guarded, origin: self.origin };
-        Ok(StageProcess { child, group: Arc::new(group) })
+        Ok((child, Arc::new(group)))
     }
 
     /// Waits until it ends, and sets `end` then. The stderr of an external program goes to `print`, line by line.
@@ -139,11 +139,6 @@ impl StageProgram {
         };
         Outcome::Failed(if message.is_empty() { ended } else { format!("{ended}: {message}") })
     }
-}
-
-pub(crate) struct StageProcess {
-    pub(crate) child: Child,
-    pub(crate) group: Arc<StageGroup>,
 }
 
 pub(crate) struct StageGroup {
@@ -345,7 +340,7 @@ mod tests {
     fn end(script: &str) -> (Outcome, Vec<String>) {
         let program =
             StageProgram::external("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
-        let StageProcess { child, group: _group } = program.start(Stdio::null(), Stdio::null()).unwrap();
+        let (child, _group) = program.start(Stdio::null(), Stdio::null()).unwrap();
         let mut lines = Vec::new();
         let outcome = program.wait(child, &ProgramEnd::of("mine"), |line| lines.push(line.to_owned()));
         (outcome, lines)
@@ -370,7 +365,7 @@ mod tests {
         std::fs::write(folder.path().join("data.txt"), "found").unwrap();
         let program = StageProgram::external("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
         let mut lines = Vec::new();
-        let StageProcess { child, group: _group } = program.start(Stdio::null(), Stdio::null()).unwrap();
+        let (child, _group) = program.start(Stdio::null(), Stdio::null()).unwrap();
         program.wait(child, &ProgramEnd::of("mine"), |line| lines.push(line.to_owned()));
         assert_eq!(lines, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
     }

@@ -19,7 +19,7 @@ use sizeleak_platform::telemetry::log::{complain, repeat};
 
 use crate::cause::{RunEnding, SinkOutput, StageOutcome, first_cause};
 use crate::placement::{LinkReceiver, Placement, StageThread};
-use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup, StageProcess};
+use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup};
 use crate::save::{PendingSave, RecordedOutput};
 use crate::{RunError, SavedStream};
 
@@ -212,7 +212,7 @@ impl PreparedRun {
                     };
                     let piped =
                         wide_pipe().and_then(|(reader, writer)| Ok((reader, program.start(reads, writer.into())?)));
-                    let (reader, StageProcess { child, group }) = piped.map_err(fail)?;
+                    let (reader, (child, group)) = piped.map_err(fail)?;
                     if let Some(next) = next_process {
                         // Two programs of ours share a pipe: to forward it would take a third longer.
                         stdin = Some((reader, next));

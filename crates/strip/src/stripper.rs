@@ -61,8 +61,8 @@ pub enum StripError {
 pub(crate) struct RecordPipeline {
     filter: FlowFilter,
     pub(crate) sizer: RecordSizer,
-    /// What both found about the last packet, without its segments.
-    pub(crate) found: Vec<Frame>,
+    /// Of what both found.
+    digests: FoundDigests,
 }
 
 impl RecordPipeline {
@@ -73,12 +73,11 @@ impl RecordPipeline {
             ..sizeleak_flow_filter::Options::default()
         };
         let sizer = RecordSizer::new(&sizeleak_record_sizer::Options::default())?.noting_read_bytes();
-        Ok(Self { filter: FlowFilter::new(&filter)?, sizer, found: Vec::new() })
+        Ok(Self { filter: FlowFilter::new(&filter)?, sizer, digests: FoundDigests::new() })
     }
 
     pub(crate) fn packet(&mut self, packet: Packet<'_>) -> Result<Option<Segments>, StageError> {
-        self.found.clear();
-        let (mut packets, mut frames) = (Packets::with_capacity(1), Vec::new());
+        let (mut packets, mut frames, mut found) = (Packets::with_capacity(1), Vec::new(), Vec::new());
         packets.push(packet);
         self.filter.process(packets, &mut frames)?;
         let mut segments = None;
@@ -86,19 +85,22 @@ impl RecordPipeline {
             match frame {
                 Frame::Segments(batch) => {
                     segments = Some((*batch).clone());
-                    self.sizer.process((*batch).into(), &mut self.found)?;
+                    self.sizer.process((*batch).into(), &mut found)?;
                 }
-                Frame::Flow(flow) => self.sizer.process(SizerInput::Flow(flow), &mut self.found)?,
-                frame => self.found.push(frame),
+                Frame::Flow(flow) => self.sizer.process(SizerInput::Flow(flow), &mut found)?,
+                frame => found.push(frame),
             }
         }
+        self.digests.add(&found);
         Ok(segments)
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), StageError> {
-        self.found.clear();
-        self.filter.finish(&mut self.found)?;
-        self.sizer.finish(&mut self.found)
+        let mut found = Vec::new();
+        self.filter.finish(&mut found)?;
+        self.sizer.finish(&mut found)?;
+        self.digests.add(&found);
+        Ok(())
     }
 }
 
@@ -114,8 +116,6 @@ pub struct Stripper {
     /// Finds the records of the packets that come in, and of those that are let out.
     original: RecordPipeline,
     stripped: RecordPipeline,
-    original_digests: FoundDigests,
-    stripped_digests: FoundDigests,
     read: ReadStreams,
     held: VecDeque<HeldPacket>,
     held_bytes: usize,
@@ -131,8 +131,6 @@ impl Stripper {
             gateways: AddressSet::parse(&options.gateway).map_err(invalid)?,
             original,
             stripped: RecordPipeline::new(options)?,
-            original_digests: FoundDigests::new(),
-            stripped_digests: FoundDigests::new(),
             read: ReadStreams::default(),
             held: VecDeque::new(),
             held_bytes: 0,
@@ -147,7 +145,6 @@ impl Stripper {
         write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>,
     ) -> Result<(), StripError> {
         let segments = self.original.packet(packet)?;
-        self.original_digests.add(&self.original.found);
         self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
         let layout = Layout::of(packet.link_type, packet.data, packet.original_length);
         let is_gateways = layout.addresses.iter().any(|address| self.gateways.contains(*address));
@@ -186,14 +183,12 @@ impl Stripper {
     /// Lets out what is held, and compares what is found in the packets that were let out with what was found before.
     pub fn finish(mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<StripReport, StripError> {
         self.original.finish()?;
-        self.original_digests.add(&self.original.found);
         self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
         while !self.held.is_empty() {
             self.let_out(write)?;
         }
         self.stripped.finish()?;
-        self.stripped_digests.add(&self.stripped.found);
-        let (differing_flows, differing_notices) = self.original_digests.differences(&self.stripped_digests);
+        let (differing_flows, differing_notices) = self.original.digests.differences(&self.stripped.digests);
         Ok(StripReport { differing_flows, differing_notices, ..self.report })
     }
 
@@ -205,7 +200,6 @@ impl Stripper {
         self.report.kept_bytes += kept;
         self.report.zeroed_bytes += zeroed;
         self.stripped.packet(held.packet())?;
-        self.stripped_digests.add(&self.stripped.found);
         self.stripped.sizer.take_read_bytes();
         Ok(write(held.packet())?)
     }

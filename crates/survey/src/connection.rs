@@ -131,12 +131,6 @@ impl Connection {
     }
 }
 
-impl Busy for Connection {
-    fn messages(&self) -> u64 {
-        self.messages.count()
-    }
-}
-
 /// Messages by direction, and by what they are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageSums {
@@ -244,22 +238,20 @@ impl Sizes {
     }
 }
 
-pub(crate) trait Busy {
-    fn messages(&self) -> u64;
-}
-
 /// Keeps the values with the most messages; of those with as many, the latest.
 #[derive(Debug)]
 pub(crate) struct BusiestTable<K, V> {
     values: BTreeMap<K, (u64, V)>,
+    messages: fn(&V) -> u64,
     capacity: usize,
     added: u64,
     pub(crate) forgotten: u64,
 }
 
-impl<K: Ord + Copy, V: Busy> BusiestTable<K, V> {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { values: BTreeMap::new(), capacity: capacity.max(2), added: 0, forgotten: 0 }
+impl<K: Ord + Copy, V> BusiestTable<K, V> {
+    /// `messages` says how many a value has.
+    pub(crate) fn new(capacity: usize, messages: fn(&V) -> u64) -> Self {
+        Self { values: BTreeMap::new(), messages, capacity: capacity.max(2), added: 0, forgotten: 0 }
     }
 
     pub(crate) fn find(&mut self, key: &K) -> Option<&mut V> {
@@ -284,11 +276,11 @@ impl<K: Ord + Copy, V: Busy> BusiestTable<K, V> {
 
     fn forget_the_quietest(&mut self) {
         let mut ranks: Vec<(u64, u64)> =
-            self.values.values().map(|(added, value)| (value.messages(), *added)).collect();
+            self.values.values().map(|(added, value)| ((self.messages)(value), *added)).collect();
         let half = ranks.len() / 2;
         let (_, &mut least, _) = ranks.select_nth_unstable(half);
         let before = self.values.len();
-        self.values.retain(|_, (added, value)| (value.messages(), *added) >= least);
+        self.values.retain(|_, (added, value)| ((self.messages)(value), *added) >= least);
         self.forgotten += (before - self.values.len()) as u64;
     }
 }
@@ -340,10 +332,8 @@ impl AddressTally {
     pub(crate) fn add_client(&mut self, client: IpAddr) {
         add(&mut self.clients, client);
     }
-}
 
-impl Busy for AddressTally {
-    fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.messages.saturating_add(self.served)
     }
 }
@@ -395,15 +385,9 @@ mod tests {
         }
     }
 
-    impl Busy for u64 {
-        fn messages(&self) -> u64 {
-            *self
-        }
-    }
-
     #[test]
     fn a_flood_of_quiet_values_forgets_no_busy_one() {
-        let mut table: BusiestTable<u64, u64> = BusiestTable::new(100);
+        let mut table: BusiestTable<u64, u64> = BusiestTable::new(100, |messages| *messages);
         *table.find_or_add(7, || 0) = 50;
         for key in 1000..100_000 {
             table.find_or_add(key, || 1);

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_frame::{Direction, Transport};
 
-use crate::connection::{Busy, Connection, MessageSums, Sizes};
+use crate::connection::{Connection, MessageSums, Sizes};
 use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connectio
     }
     let mut services: Vec<Service<'a>> = groups.into_values().collect();
     for service in &mut services {
-        service.connections.sort_by_key(|(flow, connection)| (Reverse(connection.messages()), *flow));
+        service.connections.sort_by_key(|(flow, connection)| (Reverse(connection.messages.count()), *flow));
     }
     // By the order of names and addresses where as many messages were seen.
     services.sort_by_key(|service| Reverse(service.messages.count()));

@@ -16,7 +16,7 @@ use sizeleak_frame::{OwnedSegment, Segment};
 use crate::chunk::{Chunk, HeldSegments};
 use crate::findings::{Conflict, Incident};
 use crate::record::{OpenRecord, is_whole_records};
-use crate::rivals::{Claim, Proof, Rivals, Run};
+use crate::rivals::{Claim, Rivals, Run};
 use crate::stream_position::{StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near};
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
@@ -259,8 +259,8 @@ impl Reassembly<'_> {
     /// Lets a confirmed run take over, if there is one; returns it if it belongs to another connection.
     fn take_over(&mut self, out: &mut impl OrderedStream) -> Option<Run> {
         // Where acknowledgements were captured, so were those of another connection.
-        let needed = if self.is_acknowledged() { Proof::Acknowledgement } else { Proof::Pieces };
-        if let Some(run) = self.pending.rivals.take_confirmed(needed) {
+        let needs_acknowledgement = self.is_acknowledged();
+        if let Some(run) = self.pending.rivals.take_confirmed(needs_acknowledgement) {
             if run.claim == Claim::OtherConnection {
                 return Some(run);
             }

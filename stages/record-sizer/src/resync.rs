@@ -36,7 +36,7 @@ const THOROUGH: u64 = 256 << 10;
 /// The longest alert, in bytes: two, a MAC, padding and an initialization vector, with room to spare.
 const MAX_ALERT: u16 = 512;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoundarySearch {
     candidates: Vec<Candidate>,
     /// The last captured bytes, in which a header may start.
@@ -85,8 +85,7 @@ enum CandidateOutcome<'a> {
 impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
-        let (candidates, tail, believed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { candidates, tail, tail_ns: 0, version, searched: 0, believed }
+        Self { version, ..Self::default() }
     }
 
     /// Searches the next chunk of the stream.

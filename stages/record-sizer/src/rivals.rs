@@ -21,15 +21,6 @@ const MAX_SEGMENTS: usize = 32;
 /// Memory that a run is taken to need besides its segments, in bytes.
 const RUN_COST: usize = 128;
 
-/// What confirms a run of another connection. Any other run is confirmed by either.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// The other side acknowledges it.
-    Acknowledgement,
-    /// That, or several pieces that follow each other.
-    Pieces,
-}
-
 /// Where a run says that the stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Claim {
@@ -57,6 +48,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    fn new(claim: Claim, segment: &Segment<'_>, sequence: u32) -> Self {
+        let next = sequence.wrapping_add(segment.length);
+        let segments = vec![OwnedSegment::of(segment)];
+        Self { claim, syn: None, start: sequence, next, segments, is_acknowledged: false, may_repeat: false }
+    }
+
     /// Whether the other side may acknowledge it by this number.
     pub(crate) fn covers(&self, acknowledgement: u32) -> bool {
         let offset = acknowledgement.wrapping_sub(self.start);
@@ -69,9 +66,9 @@ impl Run {
         self.syn.is_some() && self.is_acknowledged && !self.may_repeat && self.segments.is_empty()
     }
 
-    fn is_confirmed(&self, proof: Proof) -> bool {
+    fn is_confirmed(&self, needs_acknowledgement: bool) -> bool {
         let pieces = self.segments.len() + usize::from(self.syn.is_some());
-        let needs_acknowledgement = proof == Proof::Acknowledgement && self.claim == Claim::OtherConnection;
+        let needs_acknowledgement = needs_acknowledgement && self.claim == Claim::OtherConnection;
         !self.segments.is_empty() && (self.is_acknowledged || (pieces >= PROOF && !needs_acknowledgement))
     }
 
@@ -121,16 +118,11 @@ impl Rivals {
     }
 
     pub(crate) fn start(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
-        let next = sequence.wrapping_add(segment.length);
-        let segments = vec![OwnedSegment::of(segment)];
-        self.add(Run { claim, syn: None, start: sequence, next, segments, is_acknowledged: false, may_repeat: false });
+        self.add(Run::new(claim, segment, sequence));
     }
 
     pub(crate) fn start_confirmed(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
-        self.start(claim, segment, sequence);
-        if let Some(run) = self.runs.last_mut() {
-            run.is_acknowledged = true;
-        }
+        self.add(Run { is_acknowledged: true, ..Run::new(claim, segment, sequence) });
     }
 
     pub(crate) fn start_with_syn(&mut self, sequence: u32) {
@@ -186,8 +178,10 @@ impl Rivals {
         }
     }
 
-    pub(crate) fn take_confirmed(&mut self, proof: Proof) -> Option<Run> {
-        let index = self.runs.iter().position(|run| run.is_confirmed(proof))?;
+    /// Removes a run that is confirmed: the other side acknowledges it, or it has several pieces that follow each other. Of
+    /// another connection, pieces are not enough if it `needs_acknowledgement`.
+    pub(crate) fn take_confirmed(&mut self, needs_acknowledgement: bool) -> Option<Run> {
+        let index = self.runs.iter().position(|run| run.is_confirmed(needs_acknowledgement))?;
         Some(self.runs.remove(index))
     }
 
@@ -245,9 +239,9 @@ mod tests {
         }
         assert!(!rivals.extend(&data(120, 10), 120));
         assert!(rivals.extend(&data(110, 10), 110));
-        assert!(rivals.take_confirmed(Proof::Pieces).is_none());
+        assert!(rivals.take_confirmed(false).is_none());
         assert!(rivals.extend(&data(120, 5), 120));
-        let run = rivals.take_confirmed(Proof::Pieces).unwrap();
+        let run = rivals.take_confirmed(false).unwrap();
         assert_eq!((run.start, run.next, run.segments.len()), (100, 125, 3));
     }
 
@@ -256,10 +250,10 @@ mod tests {
         let mut rivals = Rivals::default();
         rivals.start_with_syn(u32::MAX);
         rivals.acknowledge(0, 5000);
-        assert!(rivals.take_confirmed(Proof::Pieces).is_none());
+        assert!(rivals.take_confirmed(false).is_none());
         assert!(rivals.extend(&data(0, 10), 0));
         assert_eq!(
-            rivals.take_confirmed(Proof::Pieces).map(|run| (run.syn, run.start, run.next)),
+            rivals.take_confirmed(false).map(|run| (run.syn, run.start, run.next)),
             Some((Some(u32::MAX), 0, 10))
         );
     }
@@ -270,9 +264,9 @@ mod tests {
         rivals.start(Claim::Contradiction, &data(100, 10), 100);
         rivals.acknowledge(105, 105);
         rivals.acknowledge(104, 105);
-        assert!(rivals.take_confirmed(Proof::Pieces).is_none());
+        assert!(rivals.take_confirmed(false).is_none());
         rivals.acknowledge(110, 105);
-        assert!(rivals.take_confirmed(Proof::Pieces).is_some());
+        assert!(rivals.take_confirmed(false).is_some());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_frame::{Frame, SCHEMA, StageSummary, Unknown};
 
 use crate::recorded_stream::{ConsumedKind, decode, encode};
-use crate::semantics::{are_batches_within_limits, are_meaningful, are_times_of_input, is_word};
+use crate::semantics::{are_meaningful, is_word};
 use crate::trial::{CheckError, ProgramStep, StageOutput, StdoutReader, Trial, is_same, passed_on};
 use crate::variation::{self, UNKNOWN};
 
@@ -57,14 +57,6 @@ pub(super) fn counters(trial: &Trial<'_>) -> Result<(), CheckError> {
 pub(super) fn meaning(trial: &Trial<'_>) -> Result<(), CheckError> {
     let name = trial.output.hello().map_or("", |hello| hello.stage.as_str());
     Ok(are_meaningful(trial.made()?, &trial.output.frames, name)?)
-}
-
-pub(super) fn times(trial: &Trial<'_>) -> Result<(), CheckError> {
-    Ok(are_times_of_input(trial.made()?, &trial.input.frames)?)
-}
-
-pub(super) fn batches(trial: &Trial<'_>) -> Result<(), CheckError> {
-    Ok(are_batches_within_limits(trial.made()?)?)
 }
 
 /// Checks that a second run writes the same, except for the latencies of the stage's own row.
