@@ -90,20 +90,12 @@ impl<S: SectionStage> PerSection<S> {
     fn process_frame(&mut self, input: S::Input, out: &mut dyn Emit) -> Result<(), StageError> {
         let Subject { flow, direction, time_ns } = S::subject(&input);
         let choice = self.flows.choose(flow, direction);
-        let section = match choice {
-            Choice::Covered(section) => {
-                self.covered += 1;
-                Some(section)
-            }
-            Choice::Assumed(section, _) => {
-                self.assumed += 1;
-                Some(section)
-            }
-            Choice::Uncovered(_) => {
-                self.uncovered += 1;
-                None
-            }
+        let (count, section) = match choice {
+            Choice::Covered(section) => (&mut self.covered, Some(section)),
+            Choice::Assumed(section, _) => (&mut self.assumed, Some(section)),
+            Choice::Uncovered(_) => (&mut self.uncovered, None),
         };
+        *count += 1;
         if S::REPORTS
             && !matches!(choice, Choice::Covered(_))
             && self.flows.is_news(flow, direction, choice)

@@ -147,7 +147,7 @@ impl<'a> SurveyState<'a> {
             }
             Frame::Record(record) => {
                 self.add_record(&record);
-                self.segment(SegmenterInput::Record(record))
+                self.segment(SegmenterInput::Frame(record))
             }
             Frame::Notice(notice) => {
                 self.add_notice(&notice);

@@ -43,7 +43,7 @@ impl Source for Capture {
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
         let mut failures = Failures::default();
-        let FoundFiles { files, mut skipped } = self.all_files(&mut failures, out)?;
+        let (files, mut skipped) = self.all_files(&mut failures, out)?;
         let unreadable_folders = failures.count();
         let named: BTreeSet<PathBuf> = self.files.iter().cloned().collect();
         let file_count = files.len() as u64;
@@ -103,19 +103,14 @@ impl Source for Capture {
     }
 }
 
-struct FoundFiles {
-    files: Vec<PathBuf>,
-    /// How many others there are in the folders.
-    skipped: u64,
-}
-
 impl Capture {
-    /// The files, folders replaced by all files below them in order of their paths.
-    fn all_files(&self, failures: &mut Failures, out: &mut dyn SourceEmit) -> Result<FoundFiles, StageError> {
-        let mut found = FoundFiles { files: Vec::new(), skipped: 0 };
+    /// The files, folders replaced by all files below them in order of their paths, and how many others there are in the
+    /// folders.
+    fn all_files(&self, failures: &mut Failures, out: &mut dyn SourceEmit) -> Result<(Vec<PathBuf>, u64), StageError> {
+        let (mut files, mut skipped) = (Vec::new(), 0);
         for file in &self.files {
             if !file.is_dir() {
-                found.files.push(file.clone());
+                files.push(file.clone());
                 continue;
             }
             if !self.reads_folders {
@@ -130,11 +125,11 @@ impl Capture {
                 let detail =
                     format!("{}: is {}, and is skipped; name it to read it", special.path.display(), special.kind);
                 out.emit(notice(what::UNSUPPORTED, None, &detail).into())?;
-                found.skipped += 1;
+                skipped += 1;
             }
-            found.files.extend(content.files);
+            files.extend(content.files);
         }
-        Ok(found)
+        Ok((files, skipped))
     }
 }
 

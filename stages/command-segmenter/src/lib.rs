@@ -29,7 +29,7 @@
 //!     record(5, Direction::ToGateway, 90),
 //!     record(60, Direction::FromGateway, 80),
 //! ] {
-//!     segmenter.process(SegmenterInput::Record(record), &mut frames)?;
+//!     segmenter.process(SegmenterInput::Frame(record), &mut frames)?;
 //! }
 //! segmenter.finish(&mut frames)?;
 //! let [Frame::Command(command)] = &frames[..] else { panic!("one command") };

@@ -2,7 +2,8 @@
 
 mod clock;
 
-use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
+use sizeleak_flow_models::SectionInput;
+use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, what};
 use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_platform::counters;
 use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
@@ -87,27 +88,8 @@ impl AlgorithmState {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SegmenterInput {
-    Record(Record),
-    /// A flow: its addresses are remembered, and it is passed on.
-    Flow(Box<Flow>),
-    /// A session: its server name is remembered, and it is passed on.
-    Session(Box<Session>),
-}
-
-impl TryFrom<Frame> for SegmenterInput {
-    type Error = Frame;
-
-    fn try_from(frame: Frame) -> Result<Self, Frame> {
-        match frame {
-            Frame::Record(record) => Ok(Self::Record(record)),
-            Frame::Flow(flow) => Ok(Self::Flow(flow)),
-            Frame::Session(session) => Ok(Self::Session(session)),
-            other => Err(other),
-        }
-    }
-}
+/// A record, or what is said of its flow.
+pub type SegmenterInput = SectionInput<Record>;
 
 counters! {
     RecordCounts
@@ -387,7 +369,7 @@ impl Stage for CommandSegmenter {
 
     fn process(&mut self, input: SegmenterInput, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
-            SegmenterInput::Record(record) => {
+            SegmenterInput::Frame(record) => {
                 let record = if self.direction == CommandDirection::From { reversed(&record) } else { record };
                 if self.clock.follows(record.flow, record.time_ns) {
                     self.process_record(&record, out)

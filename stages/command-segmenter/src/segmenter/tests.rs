@@ -33,7 +33,7 @@ fn run(mut segmenter: CommandSegmenter, records: &[Record]) -> Vec<Command> {
 fn process(segmenter: &mut CommandSegmenter, records: impl IntoIterator<Item = Record>) -> Vec<Frame> {
     let mut out = Vec::new();
     for record in records {
-        segmenter.process(SegmenterInput::Record(record), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Frame(record), &mut out).unwrap();
     }
     out
 }
