@@ -77,8 +77,8 @@ pub(crate) struct TunnelFlow {
 }
 
 impl TunnelFlow {
-    /// A tunnel of WireGuard, if the datagram is of one. On another port than its own, only a handshake shows it, which comes every two
-    /// minutes: packets begin like other binary messages.
+    /// A tunnel of WireGuard, if the datagram is of one. On another port than its own, only a handshake shows it, which
+    /// comes every two minutes: packets begin like other binary messages.
     pub(crate) fn begin_wireguard(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
         let is_its_port = ends.is_some_and(is_wireguard);
         match TunnelMessage::read(chunk)? {
