@@ -98,8 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if inventory_file != arguments.inventory {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
-    let Arguments { command, capture, max_time, .. } = arguments;
-    Session::new(command, capture, *max_time, folder, inventory, experiment, journal)?.record()
+    Session::new(arguments, folder, inventory, experiment, journal)?.record()
 }
 
 impl Arguments {
@@ -107,13 +106,8 @@ impl Arguments {
         let path = folder.join(JOURNAL);
         if !path.exists() {
             let captures = tap::captures(folder).with_context(|| folder.display().to_string())?;
-            return match captures.first() {
-                None => Ok(Journal::new(experiment.actions(), self.seed)),
-                Some(capture) => {
-                    let capture = capture.display();
-                    Err(usage!("{capture} is of another recording: name an empty folder"))
-                }
-            };
+            let Some(capture) = captures.first() else { return Ok(Journal::new(experiment.actions(), self.seed)) };
+            return Err(usage!("{} is of another recording: name an empty folder", capture.display()));
         }
         let name = || path.display().to_string();
         let text = fs::read_to_string(&path).with_context(name)?;
@@ -131,12 +125,10 @@ impl Arguments {
 /// Removes what a recording that was killed had not written to its end: `.record.json.` and random letters.
 fn remove_leftovers(folder: &Path) -> std::io::Result<()> {
     const WRITTEN: [&str; 5] = [JOURNAL, "labels.csv", "test.csv", "model.toml", "inventory.toml"];
+    let is_unique = |name: &str| name.len() == UNIQUE_LETTERS && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_leftover = |name: &str| {
-        let unique =
-            WRITTEN.iter().find_map(|written| name.strip_prefix('.')?.strip_prefix(written)?.strip_prefix('.'));
-        unique.is_some_and(|unique| {
-            unique.len() == UNIQUE_LETTERS && unique.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        })
+        let mut ends = WRITTEN.iter().filter_map(|it| name.strip_prefix('.')?.strip_prefix(it)?.strip_prefix('.'));
+        ends.next().is_some_and(is_unique)
     };
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -25,7 +25,7 @@ const MAX_LATE: Duration = Duration::from_millis(200);
 /// How often a running program is asked whether it has ended.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(2);
 
-/// The most bytes of a program's messages that are repeated.
+/// The most bytes of a program's messages that are repeated, and of an answer that is read.
 const MAX_MESSAGE: u64 = 400;
 
 pub(super) enum Sender {
@@ -40,6 +40,11 @@ pub(super) struct Fed {
     child: Child,
     input: ChildStdin,
     answers: Receiver<String>,
+}
+
+pub(super) fn listed(devices: &[DeviceAction]) -> String {
+    let device = |DeviceAction { device, index, action }: &DeviceAction| format!("{device} {index} {action}");
+    devices.iter().map(device).collect::<Vec<_>>().join(", ")
 }
 
 fn told(step: &Step, actions: &[String]) -> Value {
@@ -81,11 +86,6 @@ impl Sender {
             Self::Fed(fed) => fed.send(&told(step, actions).to_string()),
             Self::Asked(person) => person.ask(step),
         }
-    }
-
-    /// Whether the command before the last one went wrong, as somebody noticed since.
-    pub(super) fn takes_back_last(&self) -> bool {
-        matches!(self, Self::Asked(person) if person.takes_back_last)
     }
 }
 
@@ -132,9 +132,8 @@ pub(super) fn run(text: &str, told: &str) -> Result<(), String> {
 impl Fed {
     fn send(&mut self, told: &str) -> Result<(), String> {
         while self.answers.try_recv().is_ok() {}
-        writeln!(self.input, "{told}")
-            .and_then(|()| self.input.flush())
-            .map_err(|error| self.ended(&error.to_string()))?;
+        let fed = writeln!(self.input, "{told}").and_then(|()| self.input.flush());
+        fed.map_err(|error| self.ended(&error.to_string()))?;
         match self.answers.recv_timeout(MAX_DURATION) {
             Ok(answer) => match answer.trim() {
                 "ok" => Ok(()),
@@ -156,9 +155,6 @@ impl Drop for Fed {
     }
 }
 
-/// The longest answer that is read, in bytes.
-const MAX_ANSWER: u64 = 400;
-
 /// How often it is looked whether the recording was interrupted.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -174,18 +170,14 @@ pub(super) struct Person {
 
 impl Person {
     pub(super) fn new(interrupt: Interrupt) -> Self {
-        Self { answers: lines_of(io::stdin(), MAX_ANSWER), interrupt, takes_back_last: false }
+        Self { answers: lines_of(io::stdin(), MAX_MESSAGE), interrupt, takes_back_last: false }
     }
 
     /// Asks for a command until it is done. `Err` is why it was not.
     pub(super) fn ask(&mut self, step: &Step) -> Result<(), String> {
         self.takes_back_last = false;
-        let device = |DeviceAction { device, index, action }: &DeviceAction| {
-            escaped(&format!("{device} {index} {action}")).into_owned()
-        };
-        let devices: Vec<String> = step.devices.iter().map(device).collect();
-        let together = if devices.len() > 1 { ", as one command" } else { "" };
-        let command = format!("{:>3}.  {}{together}", step.number, devices.join(", "));
+        let together = if step.devices.len() > 1 { ", as one command" } else { "" };
+        let command = format!("{:>3}.  {}{together}", step.number, escaped(&listed(&step.devices)));
         let line = "═".repeat(command.chars().count() + 2);
         let keys = "Enter when it is done · s to skip it · u if the last one went wrong";
         let told = |text: String| writeln!(io::stderr(), "{text}").map_err(|error| error.to_string());

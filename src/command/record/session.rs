@@ -11,12 +11,13 @@ use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_recording::{
-    ActionSize, Decision, DeviceAction, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand,
-    Recording, Step, labels_of,
+    ActionSize, Decision, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand, Recording, Step,
+    labels_of,
 };
 use sizeleak_text::{escaped_lines, listed};
 
-use super::options::{CaptureOptions, CommandOptions, End};
+use super::Arguments;
+use super::options::End;
 use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
@@ -40,9 +41,7 @@ const SHOWN: usize = 20;
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
 
 pub(super) struct Session<'a> {
-    command: &'a CommandOptions,
-    capture: &'a CaptureOptions,
-    max_time: Option<Duration>,
+    arguments: &'a Arguments,
     folder: &'a Path,
     inventory: Inventory,
     experiment: Experiment,
@@ -60,14 +59,13 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        command: &'a CommandOptions,
-        capture: &'a CaptureOptions,
-        max_time: Option<Duration>,
+        arguments: &'a Arguments,
         folder: &'a Path,
         inventory: Inventory,
         experiment: Experiment,
         journal: Journal,
     ) -> Result<Self> {
+        let Arguments { command, capture, .. } = arguments;
         let gateway = AddressSet::parse(&capture.gateway).map_err(|error| with_code(2, error))?;
         let captures = capture.capture_with.is_some() || capture.interface.is_some();
         if captures == capture.labels_only {
@@ -92,9 +90,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             wanted: experiment.commands() + experiment.expected_commands(),
             first: journal.steps.len(),
-            command,
-            capture,
-            max_time,
+            arguments,
             folder,
             inventory,
             experiment,
@@ -115,7 +111,7 @@ impl<'a> Session<'a> {
         {
             return Err(tap.fault());
         }
-        if let Some(reconnect) = &self.command.reconnect {
+        if let Some(reconnect) = &self.arguments.command.reconnect {
             sender::run(reconnect, "").map_err(|fault| anyhow!("`--reconnect`: {fault}"))?;
         }
         self.wait()?;
@@ -123,7 +119,7 @@ impl<'a> Session<'a> {
             self.check()?;
         }
         let end = self.commands();
-        if let Some(restore) = &self.command.restore
+        if let Some(restore) = &self.arguments.command.restore
             && let Err(fault) = sender::run(restore, "")
         {
             say("warning", &format!("the state is not put back: `--restore`: {fault}"));
@@ -148,7 +144,7 @@ impl<'a> Session<'a> {
             if self.interrupt.is_set() {
                 return Ok(End::Interrupted);
             }
-            if self.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
+            if self.arguments.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
                 return Ok(End::MaxTime);
             }
             if self.tap.is_none() && self.experiment.commands() >= self.wanted {
@@ -183,16 +179,17 @@ impl<'a> Session<'a> {
         let outcome = self.sender.send(step, &self.journal.actions);
         let returned_ns = now_ns();
         step.returned_ns = Some(returned_ns);
-        if self.command.ask {
+        if self.arguments.command.ask {
             step.handed_over_ns = step.handed_over_ns.max(returned_ns - HANDS_NS);
         }
         let sent = outcome.is_ok();
         step.outcome = outcome.map_or_else(Outcome::Failed, |()| Outcome::Sent);
-        if self.sender.takes_back_last() {
+        // Somebody noticed that the command before went wrong.
+        if matches!(&self.sender, Sender::Asked(person) if person.takes_back_last) {
             self.take_back_last();
         }
         self.wait()?;
-        let left = self.command.pause.saturating_sub(begun.elapsed());
+        let left = self.arguments.command.pause.saturating_sub(begun.elapsed());
         if let Some(tap) = &mut self.tap {
             tap.take(left)?;
             let ahead = tap.ahead_ns();
@@ -215,14 +212,9 @@ impl<'a> Session<'a> {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let silence = self.capture.silence;
-        match &mut self.tap {
-            Some(tap) => {
-                let goes_on = tap.wait_for_silence(silence, silence * MAX_SILENCES)?;
-                if goes_on { Ok(()) } else { Err(tap.fault()) }
-            }
-            None => Ok(()),
-        }
+        let silence = self.arguments.capture.silence;
+        let Some(tap) = &mut self.tap else { return Ok(()) };
+        if tap.wait_for_silence(silence, silence * MAX_SILENCES)? { Ok(()) } else { Err(tap.fault()) }
     }
 
     fn check_capture(&self) -> Result<()> {
@@ -231,7 +223,7 @@ impl<'a> Session<'a> {
             Some(tap) if tap.packets == 0 && sent >= SENT_UNSEEN => Err(anyhow!(
                 "{sent} commands were sent, and the capture has no data of {}: is this the gateway, and does the capture \
                  see it? (`tcpdump` needs `-U --immediate-mode`)",
-                self.capture.gateway.join(", ")
+                self.arguments.capture.gateway.join(", ")
             )),
             _ => Ok(()),
         }
@@ -271,7 +263,7 @@ impl<'a> Session<'a> {
         if files.is_empty() {
             return Ok(None);
         }
-        let recording = Recording::new(&files, &self.capture.gateway, &self.inventory, &self.journal.steps);
+        let recording = Recording::new(&files, &self.arguments.capture.gateway, &self.inventory, &self.journal.steps);
         Ok(Some((recording?, labels)))
     }
 
@@ -361,12 +353,8 @@ impl<'a> Session<'a> {
         let model = self.folder.join("model.toml");
         write(&model, learned.models.to_toml().as_bytes())?;
         self.write_half(Half::Learn, &learned.found)?;
-        learned
-            .knowledge
-            .warnings
-            .iter()
-            .filter(|warning| !reason.contains(*warning))
-            .for_each(|warning| say("warning", warning));
+        let warnings = learned.knowledge.warnings.iter().filter(|warning| !reason.contains(*warning));
+        warnings.for_each(|warning| say("warning", warning));
         self.report_losses(&learned);
         say("known", &self.known());
         let held_back = self.labels(Half::Test)?;
@@ -406,11 +394,8 @@ impl<'a> Session<'a> {
             lines[half] += 1;
         }
         if !unseen.is_empty() {
-            let (count, all) = (unseen.len(), self.journal.steps.len());
-            let text = format!(
-                "{count} of {all} commands have no message in their turn, and do not count: {}",
-                listed(unseen, SHOWN)
-            );
+            let (count, all, numbers) = (unseen.len(), self.journal.steps.len(), listed(unseen, SHOWN));
+            let text = format!("{count} of {all} commands have no message in their turn, and do not count: {numbers}");
             say("not seen", &text);
         }
         self.write_journal()
@@ -419,7 +404,7 @@ impl<'a> Session<'a> {
     /// Says if packets came later than silence is waited for: then commands went out while the gateway was not silent.
     fn report_lateness(&self) {
         let late = self.tap.as_ref().map_or(Duration::ZERO, Tap::lateness);
-        if late > self.capture.silence {
+        if late > self.arguments.capture.silence {
             let text = format!(
                 "packets arrived up to {:.1} s late, longer than `--silence`: have the capture pass them on at once, and \
                  try again (`tcpdump` needs `-U --immediate-mode`)",
@@ -450,10 +435,6 @@ impl<'a> Session<'a> {
 }
 
 pub(super) fn in_words(command: &PlannedCommand) -> String {
-    let device = |device: &DeviceAction| {
-        let DeviceAction { device, index, action } = device;
-        format!("{device} {index} {action}")
-    };
     let half = if command.half == Half::Test { "test " } else { "learn" };
-    format!("{half} {}", command.devices.iter().map(device).collect::<Vec<_>>().join(", "))
+    format!("{half} {}", sender::listed(&command.devices))
 }

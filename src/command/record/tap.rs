@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use sizeleak_capture::{CaptureReader, Tcpdump};
-use sizeleak_frame::Packet;
+use sizeleak_capture::{CaptureReader, CapturedPacket, Tcpdump};
+use sizeleak_frame::{Packet, Packets};
 use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
 use sizeleak_strip::{CaptureFormat, CaptureWriter};
 
@@ -33,16 +33,9 @@ const MAX_BEGINNING: Duration = Duration::from_secs(30);
 /// The clocks are compared over so many packets: one of them was passed on at once.
 const COMPARED: usize = 256;
 
-struct Arrival {
-    arrived_ns: i64,
-    time_ns: i64,
-    link_type: u16,
-    original_length: u32,
-    data: Vec<u8>,
-}
-
 pub(super) struct Tap {
-    arrivals: Receiver<Arrival>,
+    /// Single packets, each with its time by the clock of this machine.
+    arrivals: Receiver<(i64, Packets)>,
     /// Gets a word when the capture's header was read.
     begun: Receiver<()>,
     program: Program,
@@ -72,6 +65,16 @@ struct Output {
     bytes: u64,
 }
 
+impl Output {
+    fn write(&mut self, packet: Packet<'_>) -> io::Result<()> {
+        self.writer.write(packet)?;
+        let blocks = self.blocks.0.take();
+        self.bytes += blocks.len() as u64;
+        // One write for each packet: a recording that is killed leaves whole ones.
+        self.file.write_all(&blocks)
+    }
+}
+
 /// What a writer has written, so that a packet reaches its file whole.
 #[derive(Clone, Default)]
 struct Blocks(Rc<RefCell<Vec<u8>>>);
@@ -88,14 +91,11 @@ impl Write for Blocks {
 }
 
 pub(super) fn captures(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut captures = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with("capture-") && name.ends_with(".pcapng") {
-            captures.push(path);
-        }
-    }
+    let mut captures = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+    captures.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("capture-") && name.ends_with(".pcapng")
+    });
     captures.sort();
     Ok(captures)
 }
@@ -141,7 +141,7 @@ impl Tap {
         let end = Instant::now() + time;
         loop {
             match self.arrivals.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(arrival) => self.keep(&arrival)?,
+                Ok((arrived_ns, packets)) => packets.iter().try_for_each(|packet| self.keep(arrived_ns, packet))?,
                 Err(RecvTimeoutError::Timeout) => return Ok(true),
                 Err(RecvTimeoutError::Disconnected) => return Ok(false),
             }
@@ -174,12 +174,8 @@ impl Tap {
 
     /// The captures so far, all of them on the disk.
     pub(super) fn files(&mut self) -> anyhow::Result<&[PathBuf]> {
-        if let Some(output) = &self.output {
-            output
-                .file
-                .sync_data()
-                .with_context(|| self.files.last().map_or_else(String::new, |file| file.display().to_string()))?;
-        }
+        let synced = self.output.as_ref().map_or(Ok(()), |output| output.file.sync_data());
+        synced.with_context(|| self.last_file())?;
         Ok(&self.files)
     }
 
@@ -196,35 +192,28 @@ impl Tap {
         }
     }
 
-    fn is_data(&self, arrival: &Arrival) -> bool {
-        let frame = CapturedBytes::frame(&arrival.data, arrival.original_length);
-        let packet = ip_bytes(arrival.link_type, frame).ok().and_then(IpPacket::read);
-        let packet =
-            packet.filter(|packet| [packet.source, packet.destination].iter().any(|end| self.gateway.contains(*end)));
-        packet
-            .and_then(|packet| TransportSegment::read(&packet).ok())
-            .is_some_and(|segment| segment.payload.length() > 0)
+    fn last_file(&self) -> String {
+        self.files.last().map_or_else(String::new, |file| file.display().to_string())
     }
 
-    fn keep(&mut self, arrival: &Arrival) -> anyhow::Result<()> {
-        let Arrival { arrived_ns, time_ns, link_type, original_length, data } = arrival;
+    fn is_data(&self, packet: Packet<'_>) -> bool {
+        let frame = CapturedBytes::frame(packet.data, packet.original_length);
+        let packet = ip_bytes(packet.link_type, frame).ok().and_then(IpPacket::read);
+        let packet =
+            packet.filter(|packet| [packet.source, packet.destination].iter().any(|end| self.gateway.contains(*end)));
+        let segment = packet.and_then(|packet| TransportSegment::read(&packet).ok());
+        segment.is_some_and(|segment| segment.payload.length() > 0)
+    }
+
+    fn keep(&mut self, arrived_ns: i64, packet: Packet<'_>) -> anyhow::Result<()> {
         if self.ahead_ns.len() == COMPARED {
             self.ahead_ns.pop_front();
         }
-        self.ahead_ns.push_back(arrived_ns - time_ns);
-        if self.is_data(arrival) {
+        self.ahead_ns.push_back(arrived_ns - packet.time_ns);
+        if self.is_data(packet) {
             self.packets += 1;
             self.last = Instant::now();
         }
-        let packet = Packet {
-            time_ns: *time_ns,
-            link_type: *link_type,
-            original_length: *original_length,
-            capture: 0,
-            number: self.packets,
-            data,
-        };
-        let name = |path: Option<&PathBuf>| path.map_or_else(String::new, |path| path.display().to_string());
         if self.output.as_ref().is_none_or(|output| output.bytes > MAX_FILE_BYTES) {
             let number = self.files.len() + 1;
             let path = self.folder.join(format!("capture-{number:04}.pcapng"));
@@ -234,12 +223,8 @@ impl Tap {
             self.output = Some(Output { file, writer, blocks, bytes: 0 });
             self.files.push(path);
         }
-        let Some(output) = &mut self.output else { return Ok(()) };
-        output.writer.write(packet).with_context(|| name(self.files.last()))?;
-        let blocks = output.blocks.0.take();
-        output.bytes += blocks.len() as u64;
-        // One write for each packet: a recording that is killed leaves whole ones.
-        output.file.write_all(&blocks).with_context(|| name(self.files.last()))
+        let written = self.output.as_mut().map_or(Ok(()), |output| output.write(packet));
+        written.with_context(|| self.last_file())
     }
 }
 
@@ -251,18 +236,13 @@ impl Drop for Program {
     }
 }
 
-fn read(output: Box<dyn Read + Send>, begins: &Sender<()>, sender: &Sender<Arrival>) {
+fn read(output: Box<dyn Read + Send>, begins: &Sender<()>, sender: &Sender<(i64, Packets)>) {
     let Ok(mut reader) = CaptureReader::new(output) else { return };
     _ = begins.send(());
-    while let Ok(Some(packet)) = reader.next_packet() {
-        let arrival = Arrival {
-            arrived_ns: now_ns(),
-            time_ns: packet.time_ns,
-            link_type: packet.link_type,
-            original_length: packet.original_length,
-            data: packet.data.to_vec(),
-        };
-        if sender.send(arrival).is_err() {
+    while let Ok(Some(CapturedPacket { time_ns, link_type, original_length, data })) = reader.next_packet() {
+        let mut packets = Packets::new();
+        packets.push(Packet { time_ns, link_type, original_length, data, capture: 0, number: 0 });
+        if sender.send((now_ns(), packets)).is_err() {
             return;
         }
     }
