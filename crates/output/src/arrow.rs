@@ -1,31 +1,26 @@
 //! Arrow: the frames of one kind as record batches, with the columns of Parquet.
 
 use std::io;
-use std::mem::take;
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampNanosecondBuilder,
-    UInt64Builder,
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, MapArray, RecordBatch, StringArray,
+    StructArray, TimestampNanosecondArray, UInt64Array,
 };
-use arrow_array::{ArrayRef, ListArray, MapArray, RecordBatch, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use crate::columns::{Column, ColumnType, MAX_BYTES, MAX_ROWS, cell, columns, entry_value, typed_name};
+use crate::cells::{Cells, Rows, Values};
+use crate::columns::{ColumnType, columns, typed_name};
 use crate::flow_names::FlowNames;
-use crate::json;
 
 /// Gathers the frames of one kind until they fill a batch.
 pub struct RecordBatchBuilder {
     kind: String,
     schema: SchemaRef,
-    columns: Vec<(Column, Cells)>,
     names: FlowNames,
-    rows: usize,
-    bytes: usize,
+    rows: Rows,
 }
 
 impl RecordBatchBuilder {
@@ -33,14 +28,8 @@ impl RecordBatchBuilder {
     pub fn new(kind: &str) -> Option<Self> {
         let columns = columns(kind)?;
         let fields: Fields = columns.iter().map(|column| field(column.name, column.content)).collect();
-        Some(Self {
-            kind: kind.to_owned(),
-            schema: Arc::new(Schema::new(fields)),
-            columns: columns.into_iter().map(|column| (column, Cells::of(column.content))).collect(),
-            names: FlowNames::default(),
-            rows: 0,
-            bytes: 0,
-        })
+        let (schema, names) = (Arc::new(Schema::new(fields)), FlowNames::default());
+        Some(Self { kind: kind.to_owned(), schema, names, rows: Rows::new(columns) })
     }
 
     pub fn schema(&self) -> SchemaRef {
@@ -50,162 +39,71 @@ impl RecordBatchBuilder {
     /// Adds the rows of a frame of the kind; remembers what others say of its flow.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.names.observe(frame);
-        if frame.kind() != self.kind {
-            return Ok(());
-        }
-        let Self { columns, names, rows, bytes, .. } = self;
-        json::column_rows(frame, names, |row, wire| {
-            *rows += 1;
-            let cells = columns.iter_mut();
-            *bytes += cells.map(|(column, cells)| cells.push(cell(row, column.name), wire)).sum::<usize>();
-        })
+        if frame.kind() == self.kind { self.rows.add(frame, &self.names) } else { Ok(()) }
     }
 
     /// Whether the rows fill a batch: as many rows or about as many bytes as a row group of a Parquet file.
     pub fn is_full(&self) -> bool {
-        self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES
+        self.rows.is_full()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.rows == 0
+        self.rows.is_empty()
     }
 
     /// The rows gathered so far, as a batch. The builder has none afterwards.
     pub fn take_batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        (self.rows, self.bytes) = (0, 0);
-        let arrays = self.columns.iter_mut().map(|(_, cells)| cells.take()).collect::<Result<_, _>>()?;
+        let arrays = self.rows.take().iter().map(array).collect::<Result<_, _>>()?;
         RecordBatch::try_new(self.schema(), arrays)
     }
 }
 
-/// A column, or a field of a struct in one.
-enum Cells {
-    Times(TimestampNanosecondBuilder),
-    Unsigned(UInt64Builder),
-    Signed(Int64Builder),
-    Floats(Float64Builder),
-    Flags(BooleanBuilder),
-    Texts(StringBuilder),
-    Bytes(BinaryBuilder),
-    /// Lists, or maps as lists of their entries.
-    Lists(Lists),
-}
-
-/// The entries of all lists of a column, one after another.
-pub(super) struct Lists {
-    content: ColumnType,
-    /// How many entries each list has; a list that is null has none.
-    lengths: Vec<usize>,
-    are_there: Vec<bool>,
-    /// The fields of the entries by their names, which are empty where an entry is not a struct.
-    fields: Vec<(&'static str, Cells)>,
-}
-
-impl Cells {
-    pub(super) fn of(content: ColumnType) -> Self {
-        let fields = match content {
-            ColumnType::Time => return Self::Times(TimestampNanosecondBuilder::new().with_timezone("UTC")),
-            ColumnType::Unsigned => return Self::Unsigned(UInt64Builder::new()),
-            ColumnType::Signed => return Self::Signed(Int64Builder::new()),
-            ColumnType::Float => return Self::Floats(Float64Builder::new()),
-            ColumnType::Flag => return Self::Flags(BooleanBuilder::new()),
-            ColumnType::Text => return Self::Texts(StringBuilder::new()),
-            ColumnType::Bytes => return Self::Bytes(BinaryBuilder::new()),
-            ColumnType::Texts => vec![("", Self::of(ColumnType::Text))],
-            ColumnType::Counts => vec![("", Self::of(ColumnType::Text)), ("", Self::of(ColumnType::Unsigned))],
-            ColumnType::Structs(fields) => fields.iter().map(|(name, content)| (*name, Self::of(*content))).collect(),
-        };
-        Self::Lists(Lists { content, lengths: Vec::new(), are_there: Vec::new(), fields })
-    }
-
-    /// Adds the value of a row, null if it has another type; `wire` are its captured bytes. Returns about how many bytes
-    /// of memory that takes.
-    pub(super) fn push(&mut self, value: Option<&Value>, wire: &[u8]) -> usize {
-        match self {
-            Self::Times(times) => times.append_option(value.and_then(Value::as_i64)),
-            Self::Unsigned(numbers) => numbers.append_option(value.and_then(Value::as_u64)),
-            Self::Signed(numbers) => numbers.append_option(value.and_then(Value::as_i64)),
-            Self::Floats(numbers) => numbers.append_option(value.and_then(Value::as_f64)),
-            Self::Flags(flags) => flags.append_option(value.and_then(Value::as_bool)),
-            Self::Texts(texts) => {
-                let text = value.and_then(Value::as_str);
-                texts.append_option(text);
-                return size_of::<i32>() + text.map_or(0, str::len);
-            }
-            Self::Bytes(bytes) => {
-                bytes.append_option(value.map(|_| wire));
-                return size_of::<i32>() + wire.len();
-            }
-            Self::Lists(lists) => return lists.push(value),
+fn array(cells: &Cells) -> Result<ArrayRef, ArrowError> {
+    Ok(match (&cells.values, cells.content) {
+        (Values::Integers(values), ColumnType::Time) => {
+            let times: TimestampNanosecondArray = with_nulls(cells, values.iter().copied()).collect();
+            Arc::new(times.with_timezone("UTC"))
         }
-        size_of::<i64>()
-    }
-
-    pub(super) fn take(&mut self) -> Result<ArrayRef, ArrowError> {
-        Ok(match self {
-            Self::Times(times) => Arc::new(times.finish()),
-            Self::Unsigned(numbers) => Arc::new(numbers.finish()),
-            Self::Signed(numbers) => Arc::new(numbers.finish()),
-            Self::Floats(numbers) => Arc::new(numbers.finish()),
-            Self::Flags(flags) => Arc::new(flags.finish()),
-            Self::Texts(texts) => Arc::new(texts.finish()),
-            Self::Bytes(bytes) => Arc::new(bytes.finish()),
-            Self::Lists(lists) => return lists.take(),
-        })
-    }
+        (Values::Integers(values), ColumnType::Unsigned) => {
+            Arc::new(with_nulls(cells, values.iter().map(|bits| bits.cast_unsigned())).collect::<UInt64Array>())
+        }
+        (Values::Integers(values), _) => Arc::new(with_nulls(cells, values.iter().copied()).collect::<Int64Array>()),
+        (Values::Floats(values), _) => Arc::new(with_nulls(cells, values.iter().copied()).collect::<Float64Array>()),
+        (Values::Flags(values), _) => Arc::new(with_nulls(cells, values.iter().copied()).collect::<BooleanArray>()),
+        (Values::Texts(texts), content) => {
+            let bytes: BinaryArray = with_nulls(cells, texts.iter()).collect();
+            if content == ColumnType::Bytes { Arc::new(bytes) } else { Arc::new(StringArray::try_from_binary(bytes)?) }
+        }
+        (Values::Lists { lengths, fields }, _) => return lists(cells, lengths, fields),
+    })
 }
 
-impl Lists {
-    fn push(&mut self, value: Option<&Value>) -> usize {
-        let (length, bytes) = match value {
-            Some(Value::Array(entries)) => {
-                (entries.len(), entries.iter().map(|entry| self.push_entry(None, entry)).sum())
-            }
-            Some(Value::Object(map)) => {
-                let entries = map.iter();
-                (map.len(), entries.map(|(name, count)| self.push_entry(Some(&name.as_str().into()), count)).sum())
-            }
-            _ => (0, 0),
-        };
-        self.lengths.push(length);
-        self.are_there.push(matches!(value, Some(Value::Array(_) | Value::Object(_))));
-        bytes + size_of::<i32>()
-    }
+/// The values of a column, and `None` where there is none.
+fn with_nulls<T>(cells: &Cells, mut values: impl Iterator<Item = T>) -> impl Iterator<Item = Option<T>> {
+    cells.are_there.iter().map(move |is_there| if *is_there { values.next() } else { None })
+}
 
-    fn push_entry(&mut self, key: Option<&Value>, entry: &Value) -> usize {
-        let content = self.content;
-        let fields = self.fields.iter_mut().enumerate();
-        fields.map(|(at, (name, cells))| cells.push(entry_value(content, key, entry, name, at), &[])).sum()
-    }
-
-    fn take(&mut self) -> Result<ArrayRef, ArrowError> {
-        let offsets = OffsetBuffer::from_lengths(take(&mut self.lengths));
-        let nulls = Some(NullBuffer::from(take(&mut self.are_there))).filter(|nulls| nulls.null_count() > 0);
-        let mut arrays = self.fields.iter_mut().map(|(_, cells)| cells.take()).collect::<Result<Vec<_>, _>>()?;
-        Ok(match data_type(self.content) {
-            DataType::Map(entry, is_sorted) => {
-                let DataType::Struct(fields) = entry.data_type() else { return Err(self.fault()) };
-                let entries = StructArray::try_new(fields.clone(), arrays, None)?;
-                Arc::new(MapArray::try_new(entry, offsets, entries, nulls, is_sorted)?)
-            }
-            DataType::List(element) => {
-                let values: ArrayRef = match (element.data_type(), arrays.pop()) {
-                    (DataType::Struct(fields), last) => {
-                        arrays.extend(last);
-                        Arc::new(StructArray::try_new(fields.clone(), arrays, None)?)
-                    }
-                    (_, Some(only)) => only,
-                    (_, None) => return Err(self.fault()),
-                };
-                Arc::new(ListArray::try_new(element, offsets, values, nulls)?)
-            }
-            _ => return Err(self.fault()),
-        })
-    }
-
-    fn fault(&self) -> ArrowError {
-        ArrowError::SchemaError(format!("a list of {:?} has another type", self.content))
-    }
+fn lists(cells: &Cells, lengths: &[usize], fields: &[(&str, Cells)]) -> Result<ArrayRef, ArrowError> {
+    let fault = || ArrowError::SchemaError(format!("a list of {:?} has another type", cells.content));
+    let lengths = with_nulls(cells, lengths.iter().copied());
+    let offsets = OffsetBuffer::from_lengths(lengths.map(Option::unwrap_or_default));
+    let nulls = Some(NullBuffer::from(cells.are_there.clone())).filter(|nulls| nulls.null_count() > 0);
+    let mut arrays = fields.iter().map(|(_, field)| array(field)).collect::<Result<Vec<_>, _>>()?;
+    Ok(match data_type(cells.content) {
+        DataType::Map(entry, is_sorted) => {
+            let DataType::Struct(fields) = entry.data_type() else { return Err(fault()) };
+            let entries = StructArray::try_new(fields.clone(), arrays, None)?;
+            Arc::new(MapArray::try_new(entry, offsets, entries, nulls, is_sorted)?)
+        }
+        DataType::List(element) => {
+            let values: ArrayRef = match element.data_type() {
+                DataType::Struct(fields) => Arc::new(StructArray::try_new(fields.clone(), arrays, None)?),
+                _ => arrays.pop().ok_or_else(fault)?,
+            };
+            Arc::new(ListArray::try_new(element, offsets, values, nulls)?)
+        }
+        _ => return Err(fault()),
+    })
 }
 
 /// The type of a column, as readers of Parquet derive it from the file's schema.
@@ -228,7 +126,7 @@ fn data_type(content: ColumnType) -> DataType {
     }
 }
 
-pub(super) fn field(name: &str, content: ColumnType) -> Field {
+fn field(name: &str, content: ColumnType) -> Field {
     Field::new(typed_name(name, content), data_type(content), true)
 }
 

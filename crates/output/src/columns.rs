@@ -4,12 +4,6 @@ use serde_json::Value;
 
 use ColumnType::{Bytes, Counts, Flag, Float, Signed, Structs, Text, Texts, Time, Unsigned};
 
-/// A row group or batch is complete once it has this many rows or about this many bytes.
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-pub(crate) const MAX_ROWS: usize = 1 << 16;
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-pub(crate) const MAX_BYTES: usize = 4 << 20;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,

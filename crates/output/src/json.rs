@@ -9,8 +9,6 @@ use sizeleak_frame::{Frame, Packet, Segment, StageSummary};
 use sizeleak_text::escaped_json;
 
 use crate::HexLength;
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-use crate::columns;
 use crate::flow_names::FlowNames;
 use crate::text_style::{TextFormat, hex};
 
@@ -80,23 +78,6 @@ pub(crate) fn rows(frame: &Frame, binary: HexLength) -> io::Result<Vec<(String, 
         Frame::Unknown(body) => Ok(unknown(&body.kind, &body.value, binary)),
     };
     Ok(vec![(frame.kind().to_owned(), body?)])
-}
-
-/// Gives the rows of a frame with the ends of its flow, for columns, each with its captured bytes, which are no digits
-/// there.
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-pub(crate) fn column_rows(frame: &Frame, names: &FlowNames, mut take: impl FnMut(&Value, &[u8])) -> io::Result<()> {
-    let mut wire: Box<dyn Iterator<Item = &[u8]>> = match frame {
-        Frame::Packets(batch) => Box::new(batch.iter().map(|packet| packet.data)),
-        Frame::Segments(batch) => Box::new(batch.iter().map(|segment| segment.payload)),
-        _ => Box::new(std::iter::empty()),
-    };
-    for (_, mut body) in rows(frame, HexLength::AtMost(0))? {
-        names.add_to(frame, &mut body);
-        let wire = wire.next().unwrap_or_default();
-        columns::rows(&body).for_each(|row| take(row, wire));
-    }
-    Ok(())
 }
 
 fn value(body: &impl Serialize) -> io::Result<Value> {

@@ -18,6 +18,8 @@
 mod answers;
 #[cfg(feature = "arrow")]
 mod arrow;
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+mod cells;
 mod columns;
 mod csv;
 mod flow_names;

@@ -4,17 +4,18 @@
 //! output need not be seekable, but only a finished file can be read.
 
 mod answers;
-mod field;
+mod levels;
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use sizeleak_frame::Frame;
 
-use self::field::{Field, without_candidates};
-use crate::columns::{Column, ColumnType, MAX_BYTES, MAX_ROWS, cell, columns, typed_name};
+use self::levels::{Place, write_column};
+use crate::KindSelection;
+use crate::cells::Rows;
+use crate::columns::{Column, ColumnType, columns, typed_name};
 use crate::flow_names::FlowNames;
-use crate::{KindSelection, json};
 pub use answers::read_parquet_answers;
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::errors::{ParquetError, Result};
@@ -22,14 +23,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-/// The column of most of what answers hold.
-const CANDIDATES: &str = "candidates";
-
 pub(crate) struct ParquetFile<W: Write + Send> {
-    /// The columns with the values of the next row group.
-    columns: Vec<(Column, Field)>,
-    rows: usize,
-    bytes: usize,
+    /// Those of the next row group.
+    rows: Rows,
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
 }
@@ -46,45 +42,24 @@ impl<W: Write + Send> ParquetFile<W> {
             .set_offset_index_disabled(true);
         let file = schema(&columns)
             .and_then(|schema| SerializedFileWriter::new(output, Arc::new(schema), Arc::new(properties.build())));
-        Ok(Self {
-            columns: columns.into_iter().map(|column| (column, Field::column(column.content))).collect(),
-            rows: 0,
-            bytes: 0,
-            file: Some(file.map_err(fault)?),
-        })
+        Ok(Self { rows: Rows::new(columns), file: Some(file.map_err(fault)?) })
     }
 
     pub(crate) fn write(&mut self, frame: &Frame, names: &FlowNames) -> io::Result<()> {
-        let apart = without_candidates(frame);
-        let (frame, candidates) = apart.as_ref().map_or((frame, None), |(row, list)| (row, Some(*list)));
-        let Self { columns, rows, bytes, .. } = self;
-        json::column_rows(frame, names, |row, wire| {
-            for (column, field) in &mut *columns {
-                let pushed = candidates.filter(|_| column.name == CANDIDATES).and_then(|it| field.push_candidates(it));
-                *bytes += pushed.unwrap_or_else(|| field.push(cell(row, column.name), wire));
-            }
-            *rows += 1;
-        })?;
-        if self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES {
-            self.end_group()?;
-        }
-        Ok(())
+        self.rows.add(frame, names)?;
+        if self.rows.is_full() { self.end_group() } else { Ok(()) }
     }
 
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        if self.rows > 0 {
+        if !self.rows.is_empty() {
             self.end_group()?;
         }
-        match self.file.take() {
-            Some(file) => file.close().map(drop).map_err(fault),
-            None => Ok(()),
-        }
+        self.file.take().map_or(Ok(()), |file| file.close().map(drop).map_err(fault))
     }
 
     fn end_group(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Err(io::Error::other("the file is finished")) };
-        (self.rows, self.bytes) = (0, 0);
-        let written = write_group(file, &mut self.columns);
+        let written = write_group(file, &mut self.rows);
         // After a failure all later offsets would be wrong.
         if written.is_err() {
             self.file = None;
@@ -93,12 +68,10 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
-fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, columns: &mut [(Column, Field)]) -> Result<()> {
+fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, rows: &mut Rows) -> Result<()> {
     let mut group = file.next_row_group()?;
-    for leaf in columns.iter_mut().flat_map(|(_, field)| field.leaves()) {
-        let Some(mut writer) = group.next_column()? else { break };
-        leaf.write(writer.untyped())?;
-        writer.close()?;
+    for cells in rows.take() {
+        write_column(&cells, &vec![Place::ROW; cells.are_there.len()], &mut group)?;
     }
     group.close().map(drop)
 }
