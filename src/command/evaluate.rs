@@ -33,7 +33,6 @@ use super::output_option::write;
 use super::report_format::{ReportForm, ReportOutput, csv_of};
 use super::session::Session;
 use crate::command::document::{figure, line, paragraph, spaced};
-use comparison::ComparedPipelines;
 use table::ROWS;
 
 /// Compare the answers of a model with the true actions
@@ -121,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         if let Some((_, option)) = about_one.into_iter().find(|(is_given, _)| *is_given) {
             return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
-        return ComparedPipelines { input, variants: &variants }.compare(form, session);
+        return comparison::compare(input, &variants, form, session);
     }
     let pipeline = input.only_pipeline()?;
     session.check(&pipeline)?;

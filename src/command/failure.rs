@@ -1,7 +1,6 @@
 //! Why a command failed: an error of one sentence, with the exit code of the contract.
 
 use std::error::Error;
-use std::fmt::{Display, Formatter};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
@@ -18,22 +17,12 @@ use sizeleak_recording::RecordingError;
 use sizeleak_strip::StripError;
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
 struct Coded {
     code: u8,
+    #[source]
     error: anyhow::Error,
-}
-
-impl Display for Coded {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        self.error.fmt(formatter)
-    }
-}
-
-impl Error for Coded {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.error.source()
-    }
 }
 
 pub(crate) fn with_code(code: u8, error: impl Into<anyhow::Error>) -> anyhow::Error {

@@ -109,10 +109,7 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
             Err(usage!("a Zeek log has rows of flows, and `{kind}` has none: kinds with them are {known}"))
         }
         Some(kind) if has_columns(kind) => Ok(()),
-        Some(kind) => {
-            let known = KINDS.join(", ");
-            Err(usage!("`{kind}` has no columns: kinds with columns are {known}"))
-        }
+        Some(kind) => Err(usage!("`{kind}` has no columns: kinds with columns are {}", KINDS.join(", "))),
         None => Err(usage!("a {name} file holds one kind of frame: name it with `--kind`")),
     }
 }
@@ -132,24 +129,22 @@ fn copy(
     is_live: bool,
 ) -> io::Result<Option<ReadError>> {
     loop {
-        let buffered = match reader.buffered_frame() {
+        match reader.buffered_frame() {
             Ok(Some(frame)) => {
                 seen.add(&frame);
                 writer.write(&frame)?;
-                continue;
             }
             Ok(None) => {
                 // Frames of a live pipe are shown before waiting for more.
                 if is_live {
                     writer.flush()?;
                 }
-                reader.fill()
+                match reader.fill() {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(error) => return Ok(Some(error)),
+                }
             }
-            Err(error) => Err(error),
-        };
-        match buffered {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
             Err(error) => return Ok(Some(error)),
         }
     }
@@ -201,12 +196,8 @@ impl KindsSeen {
             let known = if KINDS.contains(&&**kind) { "" } else { ", a kind that this program does not know" };
             let seen = self.kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             // Records need no times; what is made of them does.
-            let why = match &self.clock {
-                Some(clock) if matches!(&**kind, "command" | "correction" | "identification") => {
-                    format!(". Why: {clock}")
-                }
-                _ => String::new(),
-            };
+            let clock = self.clock.as_ref().filter(|_| ["command", "correction", "identification"].contains(&&**kind));
+            let why = clock.map_or_else(String::new, |clock| format!(". Why: {clock}"));
             say("note", &format!("there is no frame of kind `{kind}`{known}; the stream has {seen}{why}"));
         }
     }

@@ -42,15 +42,8 @@ pub(super) struct LabelledCaptures {
     /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder (`toggle/001.pcap`). Only the order of
     /// its packets counts. REGEX says where else names have the action: a group (?<action>…), and perhaps one
     /// (?<count>…).
-    #[arg(
-        long,
-        value_name = "REGEX",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "",
-        conflicts_with_all = ["labels", "tolerance"],
-        help_heading = INPUT
-    )]
+    #[arg(long, value_name = "REGEX", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        conflicts_with_all = ["labels", "tolerance"], help_heading = INPUT)]
     labels_from_names: Option<NameRule>,
 
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
@@ -183,13 +176,8 @@ pub(super) struct LabelReading {
     map: Option<PathBuf>,
 
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
-    #[arg(
-        id = "label_zone",
-        long = "label-zone",
-        value_name = "ZONE",
-        allow_hyphen_values = true,
-        help_heading = INPUT
-    )]
+    #[arg(id = "label_zone", long = "label-zone", value_name = "ZONE", allow_hyphen_values = true,
+        help_heading = INPUT)]
     zone: Option<LabelZone>,
 
     /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
@@ -198,14 +186,8 @@ pub(super) struct LabelReading {
 
     /// What to add to the labels' times, such as 23s or -1h; `start`: they count from the first packet [default: what the
     /// commands show, if that is certain]
-    #[arg(
-        id = "label_offset",
-        long = "label-offset",
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        value_parser = offset,
-        help_heading = INPUT
-    )]
+    #[arg(id = "label_offset", long = "label-offset", value_name = "TIME", allow_hyphen_values = true,
+        value_parser = offset, help_heading = INPUT)]
     offset: Option<Offset>,
 }
 
@@ -250,15 +232,13 @@ fn first_packet(captures: &[PathBuf]) -> Result<i64> {
         // Damage is reported where the capture is read.
         let packet =
             CaptureReader::new(Box::new(file)).and_then(|mut reader| Ok(reader.next_packet()?.map(|one| one.time_ns)));
-        if let Ok(Some(time_ns)) = packet {
-            first = Some(first.map_or(time_ns, |first| first.min(time_ns)));
-        }
+        let time_ns = packet.ok().flatten();
+        first = first.into_iter().chain(time_ns).min();
     }
-    let missing = || {
+    first.ok_or_else(|| {
         usage!(
             "`--label-offset start` needs captures whose first packet can be read: name their files, or write the time of \
              the labels' start into them"
         )
-    };
-    first.ok_or_else(missing)
+    })
 }

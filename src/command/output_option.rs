@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use sizeleak_pipeline::recording::{Compression, Recording};
-use sizeleak_platform::storage::{OutputFile, replace};
+use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
@@ -69,10 +69,6 @@ pub(super) fn keep_partial(file: OutputFile) -> Result<()> {
 pub(super) fn write(path: &Path, result: &[u8]) -> Result<()> {
     if path.as_os_str() == "-" {
         return print(result);
-    }
-    let compression = Compression::of_name(path);
-    if compression == Compression::None {
-        return Ok(replace(path, result)?);
     }
     let mut output = OutputFile::create(path)?;
     let mut file = EncodedFile::new(output.writer()?, Some(path));

@@ -104,18 +104,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     #[cfg(feature = "simulator")]
     let guarded = arguments.guard.homes(&model)?;
-    if let Some(policy) = &policy {
-        #[cfg(feature = "simulator")]
-        let found = guarded.map(|guarded| guarded.found_with(policy)).transpose()?;
-        #[cfg(not(feature = "simulator"))]
-        let found = None;
-        let report = PolicyReport::new(&home, policy, &prior, found);
-        return form.write(&report, None, || spaced(report.parts()));
-    }
     #[cfg(feature = "simulator")]
     let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
     #[cfg(not(feature = "simulator"))]
     let found = |_: &_| Ok(None);
+    if let Some(policy) = &policy {
+        let found = found(&PaddingPolicy::None)?.zip(found(policy)?);
+        let report = PolicyReport::new(&home, policy, &prior, found);
+        return form.write(&report, None, || spaced(report.parts()));
+    }
     let report = Curve::new(&home, &prior, found)?;
     form.write(&report, Some("points"), || report.document())
 }

@@ -11,20 +11,20 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::de::DeserializeOwned;
-use sizeleak_frame::{Frame, Summary};
+use sizeleak_frame::Frame;
 use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_labels::LabelFile;
 use sizeleak_model::ModelSet;
+use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{
     CalibrationFigure, CommandSizes, ConfusionFigure, LearningCurveFigure, PaddingFigure, PictureSize, Quantiles,
     StageLatency, Timeline, TooSmall, habits_svg, latency_svg, svg_of,
 };
-use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::telemetry::Latency;
 
 use super::answers_input::Answers;
 use super::audited_model::section;
-use super::failure::with_code;
+use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};
 use super::text_style::ClockOption;
@@ -101,9 +101,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let drawing = Drawing { arguments, form, name: &name };
     let kind = arguments.kind.unwrap_or_else(|| content.kind());
     if let Some(option) = arguments.timeline.given().filter(|_| kind != PictureKind::Timeline) {
-        let kind = kind.name();
-        let words = anyhow!("`{option}` is about a timeline, and {name} is drawn as a {kind}: leave it out");
-        return Err(with_code(2, words));
+        let (kind, _) = kind.in_words();
+        return Err(usage!("`{option}` is about a timeline, and {name} is drawn as a {kind}: leave it out"));
     }
     match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
@@ -123,8 +122,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (PictureKind::Curve, Content::Report(report)) => drawing.figure(kind, report, LearningCurveFigure::svg)?,
         (PictureKind::Padding, Content::Report(report)) => drawing.figure(kind, report, PaddingFigure::svg)?,
         (kind, content) => {
-            let what = content.what();
-            return Err(anyhow!("{name} is {what}, and a {} is drawn from {}", kind.name(), kind.source()));
+            let (what, (kind, source)) = (content.what(), kind.in_words());
+            return Err(anyhow!("{name} is {what}, and a {kind} is drawn from {source}"));
         }
     }
     Ok(())
@@ -182,28 +181,20 @@ impl Drawing<'_> {
         report: serde_json::Value,
         svg: impl FnOnce(&F, PictureSize, Option<&str>) -> Result<String, TooSmall>,
     ) -> Result<()> {
-        let (name, wanted, source) = (self.name, kind.name(), kind.source());
+        let (name, (wanted, source)) = (self.name, kind.in_words());
         let figure: F = serde_json::from_value(report)
             .map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))?;
         self.write(|size, title| svg(&figure, size, title))
     }
 }
 
-#[derive(Default)]
-struct LastSummary(Option<Summary>);
-
-impl AnswerSink for LastSummary {
-    fn add(&mut self, frame: Frame) {
-        if let Frame::Summary(summary) = frame {
-            self.0 = Some(summary);
-        }
-    }
-}
-
 fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
-    let mut last = LastSummary::default();
-    answers.read(name, &mut last)?;
-    let stages = last.0.map(|summary| summary.stages).unwrap_or_default();
+    let mut stages = Vec::new();
+    answers.read(name, &mut |frame| {
+        if let Frame::Summary(summary) = frame {
+            stages = summary.stages;
+        }
+    })?;
     let latencies: Vec<StageLatency> = stages
         .into_iter()
         .map(|stage| StageLatency {
@@ -214,7 +205,7 @@ fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
         .filter(|stage| stage.service.is_some() || stage.queue.is_some())
         .collect();
     if latencies.is_empty() {
-        let source = PictureKind::Latency.source();
+        let (_, source) = PictureKind::Latency.in_words();
         return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}"));
     }
     Ok(latencies)

@@ -163,25 +163,23 @@ impl Continuation {
         format: OutputFormat,
     ) -> Result<Pipeline> {
         let Some(path) = &self.state else { return Ok(pipeline) };
-        let usage = |fault: String| Err(usage!(fault));
         if path.as_os_str() == "-" {
-            return usage("`--state` names a file that is read and written, not `-`".to_owned());
+            return Err(usage!("`--state` names a file that is read and written, not `-`"));
         }
         if let Some(stream) = input.streams().first() {
-            return usage(format!("{} is a saved stream: runs with `--state` read captures", stream.display()));
+            return Err(usage!("{} is a saved stream: runs with `--state` read captures", stream.display()));
         }
         if let Some(kind) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
-            return usage(format!(
+            return Err(usage!(
                 "a run with `--state` ends with the records, and makes no `{kind}`: write all its \
                  frames to a file for each capture (`-o 1.frames`), and continue with `sizeleak run` over all these files"
             ));
         }
         if format != OutputFormat::Frames {
-            return usage(
+            return Err(usage!(
                 "a run with `--state` writes frames, as `-o records.frames` or `--format frames` does: rows of other \
                  formats name the ends of a flow, which may be in the output of an earlier run"
-                    .to_owned(),
-            );
+            ));
         }
         Ok(pipeline.until_records()?)
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{Args, ValueHint};
 use sizeleak_capture::{content_below, is_capture};
 use sizeleak_model::ModelSet;
@@ -15,7 +15,7 @@ use sizeleak_platform::runtime::{Interrupt, stdin};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
 
-use super::failure::{usage, with_code};
+use super::failure::usage;
 use super::help::{INPUT, STAGES};
 use super::operand::{Content, Operand};
 
@@ -85,15 +85,11 @@ impl TrafficInput {
     /// that an option names.
     pub(super) fn check(&self) -> Result<()> {
         self.operands.iter().try_for_each(Operand::check_place)?;
-        let (captures, streams) = (self.captures(), self.streams());
-        match (captures.first(), streams.first()) {
-            (Some(capture), Some(stream)) => {
-                let (capture, stream) = (capture.display(), stream.display());
-                let fault = anyhow!("{stream} is a saved frame stream, and {capture} is not: read one kind of input");
-                Err(with_code(2, fault))
-            }
-            _ => Ok(()),
+        if let (Some(capture), Some(stream)) = (self.captures().first(), self.streams().first()) {
+            let (capture, stream) = (capture.display(), stream.display());
+            return Err(usage!("{stream} is a saved frame stream, and {capture} is not: read one kind of input"));
         }
+        Ok(())
     }
 
     /// The pipeline of a file, or else the standard one, over what is named, which a command reads more than once, with
@@ -247,17 +243,12 @@ fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String> {
     let report = run.survey(interrupt, &mut |_| {})?.report;
     let likely = report.addresses.iter().filter(|address| address.verdict == Verdict::Likely);
     let likely: Vec<String> = likely.map(|address| address.address.to_string()).collect();
-    match likely.as_slice() {
-        [only] => Ok(only.clone()),
-        [] => {
-            let seen = described(&report.addresses);
-            Err(usage!("{missing}, as a survey finds no address that clearly looks like one{seen}"))
-        }
-        several => {
-            let seen = described(&report.addresses);
-            Err(usage!("{missing}, as {} look like one{seen}", several.join(", ")))
-        }
-    }
+    let found = match likely.as_slice() {
+        [only] => return Ok(only.clone()),
+        [] => "a survey finds no address that clearly looks like one".to_owned(),
+        several => format!("{} look like one", several.join(", ")),
+    };
+    Err(usage!("{missing}, as {found}{}", described(&report.addresses)))
 }
 
 /// The addresses that look most like a gateway, with what speaks for them, as the end of a sentence.

@@ -48,6 +48,12 @@ pub trait AnswerSink {
     fn learn(&mut self, _flow: u64, _gateway: Option<&str>, _service: Option<&str>) {}
 }
 
+impl<F: FnMut(Frame)> AnswerSink for F {
+    fn add(&mut self, frame: Frame) {
+        self(frame);
+    }
+}
+
 /// Reads frames, or their JSON lines. No frame starts with the first byte of a JSON object.
 pub fn read_answers(input: impl Read, sink: &mut dyn AnswerSink) -> Result<(), AnswersError> {
     let mut input = BufReader::new(input);

@@ -22,7 +22,7 @@ const CANDIDATES: &str = "candidates";
 
 pub(crate) struct Rows {
     columns: Vec<(Column, Cells)>,
-    rows: usize,
+    count: usize,
     bytes: usize,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Texts {
 impl Rows {
     pub(crate) fn new(columns: Vec<Column>) -> Self {
         let columns = columns.into_iter().map(|column| (column, Cells::new(column.content)));
-        Self { columns: columns.collect(), rows: 0, bytes: 0 }
+        Self { columns: columns.collect(), count: 0, bytes: 0 }
     }
 
     /// Adds the rows of a frame with the ends of its flow, and its captured bytes, which are no digits here.
@@ -77,7 +77,7 @@ impl Rows {
             names.add_to(frame, &mut body);
             let wire = wire.next().unwrap_or_default();
             for row in rows(&body) {
-                self.rows += 1;
+                self.count += 1;
                 for (column, cells) in &mut self.columns {
                     let pushed =
                         candidates.filter(|_| column.name == CANDIDATES).and_then(|it| cells.push_candidates(it));
@@ -89,16 +89,16 @@ impl Rows {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES
+        self.count >= MAX_ROWS || self.bytes >= MAX_BYTES
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows == 0
+        self.count == 0
     }
 
     /// The columns of all rows so far; there are none afterwards.
     pub(crate) fn take(&mut self) -> Vec<Cells> {
-        (self.rows, self.bytes) = (0, 0);
+        (self.count, self.bytes) = (0, 0);
         let columns = self.columns.iter_mut();
         columns.map(|(column, cells)| replace(cells, Cells::new(column.content))).collect()
     }

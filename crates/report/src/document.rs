@@ -124,7 +124,7 @@ impl Figure {
 
     pub(crate) fn svg(&self) -> Option<String> {
         let Chart { kind, columns, guessing } = self.chart.as_ref()?;
-        let drawn = |row: &[Value]| columns.iter().map(|at| row.get(*at).and_then(Value::number)).collect();
+        let drawn = |row: &[Value]| columns.iter().filter_map(|at| row.get(*at)).flat_map(Value::numbers).collect();
         let name = |row: &[Value]| {
             let drawn = || columns.iter().filter_map(|at| row.get(*at));
             let words = drawn().find(|value| matches!(value, Value::Words(_)));
@@ -186,6 +186,13 @@ impl Value {
             | Self::AtMost(number)
             | Self::Within(number, _) => Some(*number),
         }
+    }
+
+    /// Its number, and the ends of its interval, if it has one.
+    fn numbers(&self) -> Vec<Option<f64>> {
+        let ends =
+            if let Self::Within(_, Interval { low, high }) = self { vec![Some(*low), Some(*high)] } else { vec![] };
+        [vec![self.number()], ends].concat()
     }
 
     fn is_share(&self) -> bool {

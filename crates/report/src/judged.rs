@@ -40,22 +40,15 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
     let calibration = &evaluation.after_pruning.calibration;
     let row = |bin: &CalibrationBin| {
         let CalibrationBin { from, to, answers, probability, right, interval } = bin;
-        [
-            format!("{from:.1}–{to:.1}").into(),
-            (*answers).into(),
-            Share(*probability),
-            Share(*right),
-            Share(interval.low),
-            Share(interval.high),
-        ]
+        [format!("{from:.1}–{to:.1}").into(), (*answers).into(), Share(*probability), Within(*right, *interval)]
     };
-    let columns = "range | answers | mean probability | right | from | to";
+    let columns = "probability | answers | mean probability | right";
     let figure = Figure::new("reliability", columns, calibration.bins.iter().map(row))
         .titled(
             "How often answers of a probability are right",
-            "On the diagonal, probabilities are right. A line is the interval of 95 % (Wilson).",
+            "On the diagonal, probabilities are right. A line, and in brackets, is the interval of 95 % (Wilson).",
         )
-        .drawn(ChartKind::Reliability, &[2, 3, 4, 5]);
+        .drawn(ChartKind::Reliability, &[2, 3]);
     let text = match (calibration.expected_error, calibration.by_chance) {
         (Some(error), Some(chance)) => format!(
             "The first candidates say how probable they are. On average that is off by {} (answers that are perfectly \
@@ -70,25 +63,17 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
 
 pub fn learning_curve(curve: &LearningCurve) -> Section {
     let row = |point: &CurvePoint| {
-        let top = point.after_pruning.as_ref().map(|score| score.top_1);
-        let share = |share: fn(&sizeleak_evaluation::MedianShare) -> f64| top.as_ref().map(share).map(Share).into();
-        [
-            (point.labels as u64).into(),
-            (point.learned as u64).into(),
-            (point.draws as u64).into(),
-            share(|top| top.median),
-            share(|top| top.interval.low),
-            share(|top| top.interval.high),
-            point.sizes.map(|sizes| Number(sizes, 2)).into(),
-        ]
+        let [labels, models, samples] = [point.labels, point.learned, point.draws].map(|count| (count as u64).into());
+        let named = point.after_pruning.as_ref().map(|score| Within(score.top_1.median, score.top_1.interval));
+        [labels, models, samples, named.into(), point.sizes.map(|sizes| Number(sizes, 2)).into()]
     };
-    let columns = "labels | models | samples | named | from | to | right sizes";
+    let columns = "labels | models | samples | named | right sizes";
     let figure = Figure::new("labels", columns, curve.points.iter().map(row))
         .titled(
             "Exact commands named by models of so many labels",
             "The median of models of labels drawn at random, with the hull of their intervals of 95 %.",
         )
-        .drawn(ChartKind::Growth, &[0, 3, 4, 5]);
+        .drawn(ChartKind::Growth, &[0, 3]);
     let text = format!(
         "How many commands somebody must label to learn this gateway: models of fewer and fewer of {} labels, each tested on \
          the same {} other commands.",

@@ -1,6 +1,6 @@
 //! Several pipelines over the same labelled captures, and how certain their differences are.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{
@@ -8,7 +8,7 @@ use sizeleak_evaluation::{
     Unit,
 };
 use sizeleak_labels::LabelFile;
-use sizeleak_pipeline::{Pipeline, PipelineInput, RunError};
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::NONE;
 use sizeleak_text::{escaped, percent};
@@ -20,73 +20,62 @@ use crate::command::notices::NoticeReport;
 use crate::command::report_format::ReportForm;
 use crate::command::session::Session;
 
-#[derive(Debug)]
-pub(super) struct ComparedPipelines<'a> {
-    pub(super) input: &'a EvaluationInput,
-    pub(super) variants: &'a [PipelineVariant],
+/// Runs several pipelines over the same captures, and compares the others with the first.
+pub(super) fn compare(
+    input: &EvaluationInput,
+    variants: &[PipelineVariant],
+    form: ReportForm<'_>,
+    session: &mut Session,
+) -> Result<()> {
+    let with = |variant: &PipelineVariant| format!("with `{variant}`");
+    let mut pipelines = Vec::new();
+    for variant in variants {
+        let pipeline = input.pipeline(variant, true).with_context(|| with(variant))?;
+        session.check(&pipeline)?;
+        pipelines.push(pipeline);
+    }
+    let Some(first) = pipelines.first() else { return Ok(()) };
+    let traffic = input.captures.input(first)?;
+    let (_, labels) = input.read(&traffic, first)?;
+    let (mut runs, mut first_damage) = (Vec::new(), None);
+    for (number, (variant, pipeline)) in (1..).zip(variants.iter().zip(&pipelines)) {
+        let judged = judge(input, (&traffic, &labels), number, pipeline);
+        let (run, evaluation) = judged.with_context(|| with(variant))?;
+        first_damage = first_damage.or_else(|| run.damage.clone());
+        runs.push(ComparedRun { pipeline: variant.to_string(), run, evaluation });
+    }
+    let comparison = Comparison::new(&labels, runs);
+    if form.is_csv() {
+        form.write(&csv_rows(&comparison.pipelines), None, Document::new)?;
+    } else {
+        form.write(&comparison, None, || table(&comparison))?;
+    }
+    check_damage(first_damage.as_ref(), COVERED)
 }
 
-impl ComparedPipelines<'_> {
-    pub(super) fn compare(&self, form: ReportForm<'_>, session: &mut Session) -> Result<()> {
-        let first = self.check_files(session)?;
-        let traffic = self.input.captures.input(&first)?;
-        let (_, labels) = self.input.read(&traffic, &first)?;
-        let (mut runs, mut first_damage) = (Vec::new(), None);
-        for (number, variant) in (1..).zip(self.variants) {
-            let run = self.judge(&traffic, &labels, number, variant);
-            let (run, damage) = run.map_err(|failure| failure.context(format!("with `{variant}`")))?;
-            runs.push(run);
-            first_damage = first_damage.or(damage);
-        }
-        let comparison = Comparison::new(&labels, runs);
-        if form.is_csv() {
-            form.write(&csv_rows(&comparison.pipelines), None, Document::new)?;
-        } else {
-            form.write(&comparison, None, || table(&comparison))?;
-        }
-        check_damage(first_damage.as_ref(), COVERED)
-    }
-
-    /// Checks that the figures replace no file that a pipeline reads. Returns the first pipeline.
-    fn check_files(&self, session: &mut Session) -> Result<Pipeline> {
-        let mut first = None;
-        for variant in self.variants {
-            let pipeline = self.input.pipeline(variant, true);
-            let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
-            session.check(&pipeline)?;
-            first = first.or(Some(pipeline));
-        }
-        Ok(first.unwrap_or_else(Pipeline::standard))
-    }
-
-    /// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
-    fn judge(
-        &self,
-        traffic: &PipelineInput,
-        labels: &LabelFile,
-        number: usize,
-        variant: &PipelineVariant,
-    ) -> Result<(ComparedRun, Option<RunError>)> {
-        let pipeline = self.input.pipeline(variant, true)?;
-        let models = EvaluationInput::models(&pipeline)?;
-        let evaluator = self.input.evaluator(&models, labels, traffic)?;
-        let mut notices = NoticeReport::default();
-        let run = evaluator.judge(&pipeline, &mut |notice| {
-            if number == 1 {
-                notices.add(notice);
-            }
-        });
-        notices.print(&run, |run: &JudgedRun| run.damage.as_ref());
-        let run = run?;
+/// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
+fn judge(
+    input: &EvaluationInput,
+    (traffic, labels): (&PipelineInput, &LabelFile),
+    number: usize,
+    pipeline: &Pipeline,
+) -> Result<(JudgedRun, Option<Evaluation>)> {
+    let models = EvaluationInput::models(pipeline)?;
+    let evaluator = input.evaluator(&models, labels, traffic)?;
+    let mut notices = NoticeReport::default();
+    let run = evaluator.judge(pipeline, &mut |notice| {
         if number == 1 {
-            run.check_use()?;
+            notices.add(notice);
         }
-        run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
-        let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline));
-        let evaluation = run.has_candidates.then(evaluate);
-        let damage = run.damage.clone();
-        Ok((ComparedRun { pipeline: variant.to_string(), run, evaluation }, damage))
+    });
+    notices.print(&run, |run: &JudgedRun| run.damage.as_ref());
+    let run = run?;
+    if number == 1 {
+        run.check_use()?;
     }
+    run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
+    let evaluation = run.has_candidates.then(|| Evaluation::new(&run, evaluator.prior_bits(pipeline)));
+    Ok((run, evaluation))
 }
 
 /// A row for each pipeline and figure; the keys are the columns.
@@ -132,21 +121,20 @@ fn rows<const N: usize>(
     from: usize,
     row: fn(Unit, [String; 2], &FigureValue) -> [String; N],
 ) -> Vec<[String; N]> {
-    let of_figure = |(index, figure): (usize, &Figure)| {
-        let compared = (1_usize..).zip(pipelines).skip(from - 1);
-        let row = move |(number, compared): (usize, &PipelineFigures)| {
-            let title = if number == from { figure.title.to_owned() } else { String::new() };
-            Some(row(figure.unit, [title, format!("[{number}]")], compared.figures.get(index)?))
-        };
-        compared.filter_map(row).collect::<Vec<_>>()
-    };
-    FIGURES.iter().enumerate().flat_map(|(index, figure)| of_figure((index, figure))).collect()
+    let mut rows = Vec::new();
+    for (index, Figure { title, unit, .. }) in FIGURES.iter().enumerate() {
+        for (number, compared) in (1_usize..).zip(pipelines).skip(from - 1) {
+            let title = if number == from { *title } else { "" };
+            let of_figure = compared.figures.get(index);
+            rows.extend(of_figure.map(|figure| row(*unit, [title.to_owned(), format!("[{number}]")], figure)));
+        }
+    }
+    rows
 }
 
 fn value(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 4] {
     let value = figure.value.map_or_else(|| NONE.to_owned(), |value| show(unit, value));
-    let interval = figure.interval.map_or_else(String::new, |interval| show_interval(unit, interval));
-    [title, number, value, interval]
+    [title, number, value, show_interval(figure.interval, |end| show(unit, end))]
 }
 
 fn difference(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 6] {
@@ -154,9 +142,9 @@ fn difference(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) ->
         return [title, number, NONE.to_owned(), String::new(), String::new(), String::new()];
     };
     let star = if *excludes_zero { "*" } else { "" };
-    let between = interval.map_or_else(String::new, |interval| show_difference_interval(unit, interval));
+    let interval = show_interval(*interval, |end| show_difference(unit, end));
     let p_value = p_value.map_or_else(String::new, show_p_value);
-    [title, number, show_difference(unit, *value), star.to_owned(), between, p_value]
+    [title, number, show_difference(unit, *value), star.to_owned(), interval, p_value]
 }
 
 fn show(unit: Unit, value: f64) -> String {
@@ -166,8 +154,9 @@ fn show(unit: Unit, value: f64) -> String {
     }
 }
 
-fn show_interval(unit: Unit, Interval { low, high }: Interval) -> String {
-    let [low, high] = [low, high].map(|end| show(unit, end));
+fn show_interval(interval: Option<Interval>, show: impl Fn(f64) -> String) -> String {
+    let Some(Interval { low, high }) = interval else { return String::new() };
+    let [low, high] = [low, high].map(show);
     format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))
 }
 
@@ -180,10 +169,6 @@ fn show_difference(unit: Unit, value: f64) -> String {
     let shown = format!("{value:+.digits$}");
     let is_zero = shown.chars().all(|character| !matches!(character, '1'..='9'));
     if is_zero { shown.trim_start_matches(['+', '-']).to_owned() } else { shown }
-}
-
-fn show_difference_interval(unit: Unit, Interval { low, high }: Interval) -> String {
-    format!("{} to {}", show_difference(unit, low), show_difference(unit, high))
 }
 
 fn show_p_value(value: f64) -> String {
@@ -199,8 +184,9 @@ mod tests {
         let shown = [0.0311, -0.0004, 0.0, -0.25].map(|value| show_difference(Unit::Percent, value));
         assert_eq!(shown, ["+3.1", "0.0", "0.0", "-25.0"]);
         let interval = Interval { low: -1.26, high: 0.04 };
-        assert_eq!(show_difference_interval(Unit::Decimals(1), interval), "-1.3 to 0.0");
-        assert_eq!(show_interval(Unit::Percent, Interval { low: 0.951, high: 0.9999 }), "95.1 to 99.9");
+        assert_eq!(show_interval(Some(interval), |end| show_difference(Unit::Decimals(1), end)), "-1.3 to 0.0");
+        let interval = Interval { low: 0.951, high: 0.9999 };
+        assert_eq!(show_interval(Some(interval), |end| show(Unit::Percent, end)), "95.1 to 99.9");
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use sizeleak_evaluation::statistics::{Interval, percent_within};
 use sizeleak_evaluation::{
-    ActionScore, CalibrationBin, Confusion, CurvePoint, DrawRemark, Evaluation, LearningCurve, MedianScore,
-    MedianShare, Misattribution, Score,
+    ActionScore, Confusion, CurvePoint, DrawRemark, Evaluation, LearningCurve, MedianScore, MedianShare,
+    Misattribution, Score,
 };
 use sizeleak_labels::MatchCounts;
 use sizeleak_report::document::Value::{Number, Within};
 use sizeleak_report::document::{Figure, NONE, Value};
+use sizeleak_report::judged::calibration;
 use sizeleak_text::escaped;
 
 use crate::command::document::{Document, figure, line, name_cell, numbers, paragraph, spaced};
@@ -19,7 +20,7 @@ pub(super) fn conclusion(evaluation: &Evaluation) -> Document {
 }
 
 pub(super) fn table(evaluation: &Evaluation) -> Document {
-    let Evaluation { commands, matches, actions, after_pruning, .. } = evaluation;
+    let Evaluation { commands, matches, actions, .. } = evaluation;
     let MatchCounts { matched, missed, ambiguous, spurious } = matches;
     let found = format!(
         "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; {spurious} commands \
@@ -30,7 +31,7 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
         [scores(evaluation), line("in brackets: intervals of 95 % (Wilson)")].concat(),
         action_scores(actions),
         misattributions(actions, &evaluation.confusion),
-        calibration(&after_pruning.calibration.bins),
+        calibration(evaluation).figures.iter().flat_map(figure).collect(),
     ])
 }
 
@@ -100,26 +101,13 @@ fn action_scores(actions: &[ActionScore]) -> Document {
 }
 
 fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> Document {
-    let name = |at: Option<usize>| {
-        at.and_then(|at| actions.get(at)).map_or("nothing".into(), |score| name_cell(&score.action))
-    };
+    let action = |at: Option<usize>| at.and_then(|at| actions.get(at));
+    let name = |at| action(at).map_or("nothing".into(), |score| name_cell(&score.action));
     let mistaken = |Misattribution { truth, answer, times }: &Misattribution| {
         line(format!("{times:>8.1} × {} for {}", name(*answer), name(*truth)))
     };
     let lines: Document = confusion.most_frequent(SHOWN).iter().flat_map(mistaken).collect();
     if lines.is_empty() { lines } else { [line("most often mistaken, in the first candidate"), lines].concat() }
-}
-
-fn calibration(bins: &[CalibrationBin]) -> Document {
-    let row = |CalibrationBin { from, to, answers, probability, right, interval }: &CalibrationBin| {
-        let right = decimals_within(*right, *interval).into();
-        [format!("{from:.1} to {to:.1}").into(), (*answers).into(), Number(*probability, 3), right]
-    };
-    figure(&Figure::new("calibration", "probability | answers | mean probability | right", bins.iter().map(row)))
-}
-
-fn decimals_within(share: f64, Interval { low, high }: Interval) -> String {
-    format!("{share:.3} ({low:.2}–{high:.2})")
 }
 
 /// The table, after a sentence on what was done, and with what its rows were learned from and why not.
@@ -175,12 +163,8 @@ fn remarks(point: &CurvePoint) -> impl Iterator<Item = String> {
     let first = |remarks: &[DrawRemark], word: &str| {
         let DrawRemark { sentence, draws } = remarks.first()?;
         let others = if remarks.len() > 1 { " (the others are in the JSON)" } else { "" };
-        Some(format!(
-            "{} labels, {draws} of {} samples: {word}: {}{others}",
-            point.labels,
-            point.draws,
-            escaped(sentence)
-        ))
+        let (labels, all, sentence) = (point.labels, point.draws, escaped(sentence));
+        Some(format!("{labels} labels, {draws} of {all} samples: {word}: {sentence}{others}"))
     };
     [first(&point.refusals, "no model"), first(&point.warnings, "warning")].into_iter().flatten()
 }

@@ -46,42 +46,27 @@ pub(crate) struct MeasuredSecrets {
     pub(crate) kinds: Option<MeasuredLeak>,
 }
 
-struct Secrets<'a> {
-    commands: &'a [LabelledCommand],
-    command: SecretNumbers,
-    number: SecretNumbers,
-    /// Of the commands whose kinds are known; `None` if there are none.
-    kinds: Option<(Vec<LabelledCommand>, SecretNumbers)>,
-}
-
-impl Secrets<'_> {
-    fn measured(&self, replies: fn(&LabelledCommand) -> u64) -> MeasuredSecrets {
-        // Under a block cipher, the greatest size that a command may have.
-        let output =
-            |command: &LabelledCommand| SeenOutput { size: unsigned(command.sizes[1]), replies: replies(command) };
-        let outputs = |commands: &[LabelledCommand]| -> Vec<SeenOutput> { commands.iter().map(output).collect() };
-        let all = outputs(self.commands);
-        let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, SEED);
-        let kinds = self.kinds.as_ref();
-        let kinds = kinds.map(|(commands, secrets)| MeasuredLeak::new(secrets, &outputs(commands), SEED));
-        MeasuredSecrets { command: leak(&self.command), number: leak(&self.number), kinds }
-    }
-}
-
 impl MeasuredAudit {
     pub(crate) fn new(commands: &LabelledCommands, inventory: Option<&Inventory>, model: Option<ModelCheck>) -> Self {
         let counts: Vec<&Vec<u32>> = commands.commands.iter().map(|command| &command.counts).collect();
         let number = |counts: &&Vec<u32>| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
-        let secrets = Secrets {
-            commands: &commands.commands,
-            command: SecretNumbers::new(&counts),
-            number: SecretNumbers::new(&counts.iter().map(number).collect::<Vec<_>>()),
-            kinds: inventory.and_then(|inventory| kind_secrets(commands, inventory)),
+        let (command, number) = (SecretNumbers::new(&counts), counts.iter().map(number).collect::<Vec<_>>());
+        let number = SecretNumbers::new(&number);
+        let kinds = inventory.and_then(|inventory| kind_secrets(commands, inventory));
+        let order = PermutationTest::of_order(command.numbers(), SEED);
+        let measured = |replies: fn(&LabelledCommand) -> u64| {
+            let leak = |secrets: &SecretNumbers, commands: &[LabelledCommand]| {
+                // Under a block cipher, the greatest size that a command may have.
+                let output = |it: &LabelledCommand| SeenOutput { size: unsigned(it.sizes[1]), replies: replies(it) };
+                MeasuredLeak::new(secrets, &commands.iter().map(output).collect::<Vec<_>>(), SEED)
+            };
+            let [command, number] = [&command, &number].map(|secrets| leak(secrets, &commands.commands));
+            let kinds = kinds.as_ref().map(|(commands, secrets)| leak(secrets, commands));
+            MeasuredSecrets { command, number, kinds }
         };
-        let order = PermutationTest::of_order(secrets.command.numbers(), SEED);
-        let by_size = secrets.measured(|_| 0);
-        let with_reply_count = secrets.measured(|command| command.replies.into());
-        let with_reply_bytes = secrets.measured(|command| unsigned(command.reply_bytes));
+        let by_size = measured(|_| 0);
+        let with_reply_count = measured(|command| command.replies.into());
+        let with_reply_bytes = measured(|command| unsigned(command.reply_bytes));
         let mut remarks: Vec<String> = unmatched_remark(&commands.matches).into_iter().collect();
         remarks.extend(once_remark(&by_size.command, model.is_some()));
         remarks.extend(bound_remark(&by_size.command));

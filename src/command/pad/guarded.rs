@@ -16,7 +16,6 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
 
-use super::judged::AttacksFound;
 use crate::command::failure::{parsed, usage};
 
 /// How long a detector learns before the first attack: the budget of a week is kept by then.
@@ -92,10 +91,6 @@ impl GuardedHomes<'_> {
         };
         let kinds = visible_kinds();
         Ok(kinds.iter().map(|kind| share(*kind)).sum::<f64>() / kinds.len() as f64)
-    }
-
-    pub(super) fn found_with(&self, policy: &PaddingPolicy) -> Result<AttacksFound> {
-        Ok(AttacksFound { unpadded: self.found(&PaddingPolicy::None)?, padded: self.found(policy)? })
     }
 
     fn watch(&self, scenario: &Scenario, model: &Model, seed: u64) -> Result<GuardedHome> {

@@ -162,9 +162,9 @@ pub(super) struct PolicyReport<'a> {
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct AttacksFound {
-    pub(super) unpadded: f64,
-    pub(super) padded: f64,
+struct AttacksFound {
+    unpadded: f64,
+    padded: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -174,20 +174,13 @@ struct Repeated {
 }
 
 impl<'a> PolicyReport<'a> {
-    pub(super) fn new(
-        home: &'a PaddedHome,
-        policy: &PaddingPolicy,
-        prior: &'a str,
-        attacks_found: Option<AttacksFound>,
-    ) -> Self {
+    /// `found` are the shares of attacks that the home's own detector finds without padding and with it.
+    pub(super) fn new(home: &'a PaddedHome, policy: &PaddingPolicy, prior: &'a str, found: Option<(f64, f64)>) -> Self {
         let repeated = match policy {
-            PaddingPolicy::Random { most, draw: Draw::Independent } if home.tunnel().is_none() => OBSERVATIONS
-                .iter()
-                .map(|observations| Repeated {
-                    observations: *observations,
-                    named: named_after(&home.rows, *most, *observations),
-                })
-                .collect(),
+            PaddingPolicy::Random { most, draw: Draw::Independent } if home.tunnel().is_none() => {
+                let named = |observations| named_after(&home.rows, *most, observations);
+                OBSERVATIONS.map(|observations| Repeated { observations, named: named(observations) }).into()
+            }
             policy if policy.draw() == Some(Draw::Independent) => {
                 vec![Repeated { observations: 2, named: home.padded_channel(policy).named_after_two() }]
             }
@@ -198,19 +191,16 @@ impl<'a> PolicyReport<'a> {
             named_with_known_key: (policy.draw() == Some(Draw::Keyed) && home.tunnel().is_none())
                 .then(|| named_with_known_key(&home.groups, policy)),
             repeated,
-            attacks_found,
+            attacks_found: found.map(|(unpadded, padded)| AttacksFound { unpadded, padded }),
         }
     }
 
     pub(super) fn parts(&self) -> Vec<Document> {
         let mut parts = self.verdict.parts();
         if let Some(AttacksFound { unpadded, padded }) = self.attacks_found {
-            let found = format!(
-                "With this padding, {} of attacks are found (without: {}).",
-                percent(padded),
-                percent(unpadded)
-            );
-            parts.push(paragraph(format!("{found} {GUARD}"), 0));
+            let [padded, unpadded] = [padded, unpadded].map(percent);
+            let found = format!("With this padding, {padded} of attacks are found (without: {unpadded}). {GUARD}");
+            parts.push(paragraph(found, 0));
         }
         if !self.repeated.is_empty() {
             let after = |repeated: &Repeated| format!("{} after {}", percent(repeated.named), repeated.observations);

@@ -118,7 +118,7 @@ pub(super) enum PictureKind {
 
 impl PictureKind {
     /// What it is called, and what it is drawn from, with the command that writes that.
-    const fn in_words(self) -> (&'static str, &'static str) {
+    pub(super) const fn in_words(self) -> (&'static str, &'static str) {
         const EVALUATION: &str = "an evaluation: `sizeleak evaluate … -o evaluation.json` writes it";
         match self {
             Self::Timeline => {
@@ -136,14 +136,6 @@ impl PictureKind {
                 ("figure of latencies", "frames to their end: `sizeleak run … -o answers.frames` writes them")
             }
         }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        self.in_words().0
-    }
-
-    pub(super) fn source(self) -> &'static str {
-        self.in_words().1
     }
 }
 

@@ -13,7 +13,7 @@ use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, ModelSet};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_text::{TimeRange, counted};
+use sizeleak_text::counted;
 
 use crate::command::failure::usage;
 use crate::command::help::INPUT;
@@ -76,9 +76,9 @@ impl TimelineOptions {
             time.nanoseconds(times).ok_or_else(out_of_range)
         };
         let since_ns = self.since.map(nanoseconds).transpose()?;
-        let TimeRange { since_ns: from_ns, until_ns } = checked(since_ns, self.until.map(nanoseconds).transpose()?)?;
+        let range = checked(since_ns, self.until.map(nanoseconds).transpose()?)?;
         let flows = self.flow.iter().map(|flow| flow.0).collect();
-        let filter = CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows };
+        let filter = CommandFilter { range, gateways: self.gateway.clone(), flows };
         Ok(Timeline::new(LIMIT, filter))
     }
 }

@@ -28,7 +28,7 @@ pub enum ChartKind {
     Spectrum,
     /// A point for each policy: its name, what it costs, and what it leaves.
     Points,
-    /// Points with their intervals, beside the diagonal: where, the value, and the ends of its interval.
+    /// Points with their intervals, beside the diagonal: where, and the value within its interval.
     Reliability,
     /// The same, joined by a line; numbers double from point to point.
     Growth,
@@ -44,7 +44,8 @@ pub struct ChartNumbers<'a> {
     pub title: &'a str,
     /// The columns in the order of the kind: their names, and whether they are shares.
     pub columns: Vec<(&'a str, bool)>,
-    /// The names of the rows, and their values in these columns, as far as they are numbers and known.
+    /// The names of the rows, and their values in these columns, as far as they are numbers and known; behind the last
+    /// one the ends of its interval, if it has one.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
     /// What guessing reaches.
     pub guessing: Option<f64>,
@@ -72,7 +73,8 @@ impl ChartKind {
 impl ChartNumbers<'_> {
     /// A value as it is drawn: shares in percent.
     fn value(&self, row: &[Option<f64>], column: usize) -> Option<f64> {
-        let factor = if self.columns.get(column).is_some_and(|(_, is_share)| *is_share) { 100.0 } else { 1.0 };
+        let of_column = self.columns.get(column).or(self.columns.last());
+        let factor = if of_column.is_some_and(|(_, is_share)| *is_share) { 100.0 } else { 1.0 };
         row.get(column).copied().flatten().map(|value| factor * value)
     }
 

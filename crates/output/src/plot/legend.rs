@@ -2,13 +2,13 @@
 
 use svg::node::element::{Circle, Group, Path};
 
-use super::page::{COLOURS, Key, TEXT, UNEXPLAINED, circle, colour, diamond, outline, rectangle, rounded};
-use super::timeline::{Mark, Timeline, Truth};
+use super::page::{COLOURS, Key, TEXT, UNEXPLAINED, circle, diamond, outline, rectangle, rounded};
+use super::timeline::Timeline;
 
 const SAMPLE: f64 = 12.0;
 
 /// How the first candidate of a command compares with the label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Unknown,
     Right,
@@ -21,11 +21,10 @@ impl Verdict {
         let without = if timeline.truths.is_empty() { Self::Unknown } else { Self::Unlabelled };
         let mut all = vec![without; timeline.marks.len()];
         for truth in &timeline.truths {
-            let Some((mark, verdict)) = of_truth(timeline, truth).zip(truth.command.and_then(|at| all.get_mut(at)))
-            else {
-                continue;
-            };
-            *verdict = if Timeline::is_right(mark, truth) { Self::Right } else { Self::Wrong };
+            let Some(at) = truth.command else { continue };
+            if let (Some(mark), Some(verdict)) = (timeline.marks.get(at), all.get_mut(at)) {
+                *verdict = if Timeline::is_right(mark, truth) { Self::Right } else { Self::Wrong };
+            }
         }
         all
     }
@@ -57,55 +56,6 @@ impl Verdict {
     }
 }
 
-fn of_truth<'a>(timeline: &'a Timeline, truth: &Truth) -> Option<&'a Mark> {
-    timeline.marks.get(truth.command?)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Entry {
-    Probability(usize),
-    Unexplained,
-    Verdict(Verdict),
-    Label,
-    LabelAlone,
-    Deviation,
-}
-
-impl Entry {
-    fn of(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Self> {
-        let is_answered = timeline.marks.iter().any(|mark| mark.best.is_some());
-        let steps = (0..COLOURS.len()).filter(|_| is_answered).map(Self::Probability);
-        let colours = timeline.marks.iter().filter(|mark| mark.best.is_none()).map(|_| Self::Unexplained);
-        let verdicts = verdicts.iter().filter(|verdict| **verdict != Verdict::Unknown).map(|it| Self::Verdict(*it));
-        let labels = timeline.truths.iter().map(|truth| match truth.command {
-            Some(_) => Self::Label,
-            None => Self::LabelAlone,
-        });
-        let deviations = timeline.incidents.iter().map(|_| Self::Deviation);
-        let mut entries: Vec<Self> = steps.chain(colours).chain(verdicts).chain(labels).chain(deviations).collect();
-        entries.sort_unstable();
-        entries.dedup();
-        entries
-    }
-
-    fn key(self) -> Key {
-        let shade = |colour: &str| Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", colour));
-        let label = || outline(2.0, -11.0, 8.0, 12.0);
-        let (name, sample) = match self {
-            Self::Probability(step) => {
-                let name = BANDS.get(step).copied().unwrap_or_default();
-                (name, shade(COLOURS.get(step).copied().unwrap_or(colour(None))))
-            }
-            Self::Unexplained => ("unexplained", shade(UNEXPLAINED)),
-            Self::Verdict(verdict) => (verdict.name(), verdict.draw(6.0, -4.0, TEXT)),
-            Self::Label => ("label", Group::new().add(label())),
-            Self::LabelAlone => ("label of no command", Group::new().add(label().set("stroke-dasharray", "2 2"))),
-            Self::Deviation => ("deviation", Group::new().add(diamond(6.0, -4.0))),
-        };
-        Key { name: name.to_owned(), sample, width: SAMPLE }
-    }
-}
-
 const BANDS: [&str; 5] = [
     "probability below 0.2",
     "probability 0.2 to 0.4",
@@ -115,33 +65,48 @@ const BANDS: [&str; 5] = [
 ];
 
 pub(super) fn keys(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Key> {
-    Entry::of(timeline, verdicts).into_iter().map(Entry::key).collect()
+    let has_marks = |answered: bool| timeline.marks.iter().any(|mark| mark.best.is_some() == answered);
+    let has_labels = |matched: bool| timeline.truths.iter().any(|truth| truth.command.is_some() == matched);
+    let shade = |colour: &str| Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", colour));
+    let label = || outline(2.0, -11.0, 8.0, 12.0);
+    let bands = BANDS.into_iter().zip(COLOURS).filter(|_| has_marks(true));
+    let mut keys: Vec<(&str, Group)> = bands.map(|(name, colour)| (name, shade(colour))).collect();
+    keys.extend(has_marks(false).then(|| ("unexplained", shade(UNEXPLAINED))));
+    let occurring =
+        [Verdict::Right, Verdict::Wrong, Verdict::Unlabelled].into_iter().filter(|it| verdicts.contains(it));
+    keys.extend(occurring.map(|verdict| (verdict.name(), verdict.draw(6.0, -4.0, TEXT))));
+    keys.extend(has_labels(true).then(|| ("label", Group::new().add(label()))));
+    let alone = || Group::new().add(label().set("stroke-dasharray", "2 2"));
+    keys.extend(has_labels(false).then(|| ("label of no command", alone())));
+    keys.extend((!timeline.incidents.is_empty()).then(|| ("deviation", Group::new().add(diamond(6.0, -4.0)))));
+    keys.into_iter().map(|(name, sample)| Key { name: name.to_owned(), sample, width: SAMPLE }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::samples::identification;
-    use super::super::timeline::CommandFilter;
+    use super::super::timeline::{CommandFilter, Truth};
     use super::*;
 
     #[test]
     fn legend_has_all_bands_of_probability_and_else_what_occurs() {
         let mut timeline = Timeline::new(100, CommandFilter::default());
-        let entries = |timeline: &Timeline| Entry::of(timeline, &Verdict::all(timeline));
-        assert_eq!(entries(&timeline), []);
+        let entries = |timeline: &Timeline| {
+            keys(timeline, &Verdict::all(timeline)).into_iter().map(|key| key.name).collect::<Vec<_>>()
+        };
+        assert!(entries(&timeline).is_empty());
         timeline.take(&identification(1, Some(vec![("on", 1)])));
         timeline.take(&identification(1, Some(vec![("on", 2)])));
-        let bands = [0, 1, 2, 3, 4].map(Entry::Probability);
-        assert_eq!(entries(&timeline), bands);
+        assert_eq!(entries(&timeline), BANDS);
         timeline.take(&identification(1, None));
         let truth = |command| Truth { time_ns: 0, actions: vec![("on".into(), 1)], command };
         timeline.add_truth(truth(Some(0)));
         timeline.add_truth(truth(Some(1)));
         assert_eq!(Verdict::all(&timeline), [Verdict::Right, Verdict::Wrong, Verdict::Unlabelled]);
-        let verdicts = [Verdict::Right, Verdict::Wrong, Verdict::Unlabelled].map(Entry::Verdict);
-        let all = [&bands[..], &[Entry::Unexplained], &verdicts, &[Entry::Label]].concat();
+        let verdicts = [Verdict::Right, Verdict::Wrong, Verdict::Unlabelled].map(Verdict::name);
+        let all = [&BANDS[..], &["unexplained"], &verdicts, &["label"]].concat();
         assert_eq!(entries(&timeline), all);
         timeline.add_truth(truth(None));
-        assert_eq!(entries(&timeline).last(), Some(&Entry::LabelAlone));
+        assert_eq!(entries(&timeline).last().map(String::as_str), Some("label of no command"));
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use sizeleak_frame::{Deviation, Frame, Identification};
+use sizeleak_text::TimeRange;
 
 use super::page::clean;
 use crate::TimeFormat;
@@ -220,8 +221,7 @@ impl TimePoint {
 /// Decides which commands and deviations are drawn; by default all.
 #[derive(Debug, Default)]
 pub struct CommandFilter {
-    pub from_ns: Option<i64>,
-    pub until_ns: Option<i64>,
+    pub range: TimeRange,
     /// Only commands to these gateways; all if empty.
     pub gateways: Vec<IpAddr>,
     /// Only commands in these flows; all if empty.
@@ -232,8 +232,7 @@ impl CommandFilter {
     /// Whether what happened at a time in some of these flows is drawn. Where the gateway is unknown it is drawn only if no
     /// gateways are given.
     pub(super) fn accepts(&self, time_ns: i64, gateway: Option<IpAddr>, flows: impl IntoIterator<Item = u64>) -> bool {
-        self.from_ns.is_none_or(|from| time_ns >= from)
-            && self.until_ns.is_none_or(|until| time_ns < until)
+        self.range.contains(time_ns)
             && (self.gateways.is_empty() || gateway.is_some_and(|gateway| self.gateways.contains(&gateway)))
             && (self.flows.is_empty() || flows.into_iter().any(|flow| self.flows.contains(&flow)))
     }
@@ -265,7 +264,10 @@ mod tests {
         };
         let all = CommandFilter::default;
         assert_eq!(drawn(all()), (vec![1, 2], 3, 0));
-        assert_eq!(drawn(CommandFilter { from_ns: Some(2), until_ns: Some(3), ..all() }), (vec![2], 1, 2));
+        assert_eq!(
+            drawn(CommandFilter { range: TimeRange { since_ns: Some(2), until_ns: Some(3) }, ..all() }),
+            (vec![2], 1, 2)
+        );
         assert_eq!(drawn(CommandFilter { gateways: vec!["192.0.2.20".parse().unwrap()], ..all() }), (vec![1, 3], 2, 1));
         assert_eq!(drawn(CommandFilter { flows: vec![8], ..all() }), (vec![2], 1, 2));
     }
