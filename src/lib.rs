@@ -127,35 +127,8 @@ pub use sizeleak_output as output;
 pub use sizeleak_pipeline as pipeline;
 pub use sizeleak_pipeline::{ConfigError, Pipeline, RunError, recording, registry};
 
-/// What a stage is made of: a [`Stage`](runtime::Stage) sees frames and emits frames. [`Interrupt`] ends a run.
-///
-/// ```
-/// use sizeleak::frame::{Direction, Record};
-/// use sizeleak::runtime::{Emit, Stage, StageError};
-///
-/// /// Drops all records to the gateway.
-/// struct FromGateway;
-///
-/// impl Stage for FromGateway {
-///     const NAME: &'static str = "from-gateway";
-///     type Input = Record;
-///
-///     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
-///         if record.direction == Direction::FromGateway {
-///             out.emit(record.into())?;
-///         }
-///         Ok(())
-///     }
-///
-///     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
-///         Ok(())
-///     }
-/// }
-///
-/// let mut pipeline = sizeleak::Pipeline::standard();
-/// pipeline.replace("command-segmenter", || FromGateway)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// What a stage is made of: a [`Stage`](runtime::Stage) sees frames and emits frames, as the one of `examples/embed.rs`
+/// does. [`Interrupt`] ends a run.
 pub use sizeleak_platform::runtime;
 pub use sizeleak_platform::runtime::Interrupt;
 pub use sizeleak_platform::telemetry::Progress;

@@ -113,21 +113,22 @@ pub(crate) fn write_frames(frames: Bound<'_, PyAny>, path: PathBuf) -> PyResult<
     let fault = |error: &dyn std::fmt::Display| input_failure(py, error);
     let mut output = OutputFile::create(&path).map_err(|error| fault(&error))?;
     let mut writer: FrameWriter<File> = FrameWriter::new(output.writer().map_err(|error| fault(&error))?);
+    let mut write = |frame: &Frame| writer.write(frame).map_err(|error| fault(&error));
     let (mut count, mut is_ended) = (0, false);
     for object in PyIterator::from_object(&frames)? {
         let frame = from_python(&object?)?;
         if count == 0 && !matches!(frame, Frame::Hello(_)) {
-            writer.write(&hello()).map_err(|error| fault(&error))?;
+            write(&hello())?;
         }
         is_ended = matches!(frame, Frame::Summary(_));
-        writer.write(&frame).map_err(|error| fault(&error))?;
+        write(&frame)?;
         count += 1;
     }
     if count == 0 {
-        writer.write(&hello()).map_err(|error| fault(&error))?;
+        write(&hello())?;
     }
     if !is_ended {
-        writer.write(&Frame::Summary(Summary::default())).map_err(|error| fault(&error))?;
+        write(&Frame::Summary(Summary::default()))?;
     }
     writer.flush().map_err(|error| fault(&error))?;
     output.keep().map_err(|error| fault(&error))?;

@@ -41,13 +41,12 @@ impl AnswersInput {
     ) -> Result<()> {
         let mut within = Within { sink, cut: TimeCut::new(range) };
         for operand in &self.answers {
-            if !operand.is_dir() {
-                read_file(operand, &mut within)?;
-                file_ends(within.sink, operand)?;
-                continue;
-            }
             let mut files = Vec::new();
-            collect(operand, &mut files).with_context(|| operand.display().to_string())?;
+            if operand.is_dir() {
+                collect(operand, &mut files).with_context(|| operand.display().to_string())?;
+            } else {
+                files.push(operand.clone());
+            }
             if files.is_empty() {
                 let known = ENDINGS.join(", ");
                 return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()));

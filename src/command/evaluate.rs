@@ -158,10 +158,8 @@ impl Arguments {
     /// Why the figures may be better than those of other captures.
     fn doubts(&self, models: &ModelSet, run: &JudgedRun, pipeline: &Pipeline) -> Result<Vec<String>> {
         let marks: BTreeSet<u32> = models.sections().iter().flat_map(|model| &model.learned.seen).copied().collect();
-        let (seen, all) = (
-            run.labelled_times().filter(|time| marks.contains(&command_mark(*time))).count(),
-            run.labelled_times().count(),
-        );
+        let (times, all) = (run.labelled_times(), run.labelled_times().count());
+        let seen = times.filter(|time| marks.contains(&command_mark(*time))).count();
         let seen = if marks.is_empty() {
             // Which commands it has seen, the model does not say; its sections share their captures.
             let names: BTreeSet<String> =

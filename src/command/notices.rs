@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use sizeleak_frame::{Notice, StageSummary, Summary, what};
+use sizeleak_frame::{Notice, Summary, what};
 use sizeleak_pipeline::RunError;
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
@@ -110,7 +110,7 @@ impl PayloadLoss {
     pub(super) fn of(summary: &Summary) -> Option<Self> {
         let mut loss = Self { payload_bytes: 0, lost_bytes: 0, worst_percent: 0.0 };
         for stage in &summary.stages {
-            let count = |name: &str| counter(stage, name);
+            let count = |name: &str| stage.counters.get(name).copied().unwrap_or_default();
             loss.payload_bytes = loss.payload_bytes.saturating_add(count("payload_bytes"));
             loss.lost_bytes = loss.lost_bytes.saturating_add(count("lost_bytes"));
             loss.worst_percent = loss.worst_percent.max(count("worst_loss_millionths") as f64 / 10_000.0);
@@ -125,18 +125,9 @@ impl PayloadLoss {
     /// For the line of counts on stderr; `None` if nothing was lost.
     pub(super) fn describe(self) -> Option<String> {
         let Self { payload_bytes, worst_percent, .. } = self;
-        let text = || {
-            format!(
-                "{:.2} % of {payload_bytes} bytes of payload not used (worst connection: {worst_percent:.2} %)",
-                self.percent()
-            )
-        };
-        (self.lost_bytes > 0).then(text)
+        let lost = format!("{:.2} % of {payload_bytes} bytes of payload not used", self.percent());
+        (self.lost_bytes > 0).then(|| format!("{lost} (worst connection: {worst_percent:.2} %)"))
     }
-}
-
-fn counter(stage: &StageSummary, name: &str) -> u64 {
-    stage.counters.get(name).copied().unwrap_or_default()
 }
 
 impl LossLimit {

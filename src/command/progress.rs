@@ -73,17 +73,16 @@ pub(super) struct Bar {
 
 impl Bar {
     pub(super) fn of_people(progress: &Progress, screen: &Screen) -> Option<Self> {
-        (is_for_people() && io::stderr().is_terminal()).then(|| Self::begin(progress.clone(), screen.clone()))?
-    }
-
-    fn begin(progress: Progress, screen: Screen) -> Option<Self> {
+        if !is_for_people() || !io::stderr().is_terminal() {
+            return None;
+        }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let (alive, ended) = bounded(0);
-        let drawn = bar.clone();
+        let (drawn, progress) = (bar.clone(), progress.clone());
         let draw = move || draw(&drawn, &progress, &ended);
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(draw).ok()?;
         screen.draw(Some(Box::new(DrawnBar(bar.clone()))));
-        Some(Self { drawn: bar, screen, alive: Some(alive), thread: Some(thread) })
+        Some(Self { drawn: bar, screen: screen.clone(), alive: Some(alive), thread: Some(thread) })
     }
 }
 

@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
-use sizeleak_learning::digest_captures;
+use sizeleak_learning::digest_capture;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_report::document::{Figure, Report, Section, Value};
+use sizeleak_report::document::{Figure, Report, Section};
 use sizeleak_report::{Observed, habits, html, markdown};
 
 use super::plot::content::{home as home_of, parsed, whole_text};
@@ -219,16 +219,12 @@ impl Given {
         for (role, path) in self.files(arguments) {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             // Of stdin and folders there is none.
-            let is_file = path.is_file();
-            let digest = if is_file { digest_captures(std::slice::from_ref(&path))? } else { Vec::new() };
-            let digest = digest.into_iter().next().map_or(Value::Unknown, |digest| digest.sha256.into());
-            rows.push([role.trim_start_matches("the ").into(), name.into(), digest]);
+            let digest = path.is_file().then(|| digest_capture(&path)).transpose()?.map(|digest| digest.sha256);
+            rows.push([role.trim_start_matches("the ").into(), name.into(), digest.into()]);
         }
         let files = Figure::new("files", "what | name | SHA-256", rows).titled("Files", "");
-        let text = format!(
-            "Written by sizeleak {}. The same files and options give the same bytes.",
-            env!("CARGO_PKG_VERSION")
-        );
+        let version = env!("CARGO_PKG_VERSION");
+        let text = format!("Written by sizeleak {version}. The same files and options give the same bytes.");
         Ok(Section::new("provenance", vec![text, format!("Command line: `{}`", command_line())], vec![files]))
     }
 }

@@ -78,14 +78,13 @@ impl ReportForm<'_> {
         rows: Option<&str>,
         document: impl FnOnce() -> Document,
     ) -> Result<()> {
-        self.output.write(&match self.format {
-            ReportFormat::Text => escaped_lines(&as_text(&document(), self.columns)).into_owned().into_bytes(),
-            ReportFormat::Markdown => escaped_lines(&as_markdown(&document())).into_owned().into_bytes(),
-            ReportFormat::Json => {
-                escaped_json(&(serde_json::to_string_pretty(report)? + "\n")).into_owned().into_bytes()
-            }
-            ReportFormat::Csv => csv_of(&serde_json::to_value(report)?, rows)?,
-        })
+        let written = match self.format {
+            ReportFormat::Text => escaped_lines(&as_text(&document(), self.columns)).into_owned(),
+            ReportFormat::Markdown => escaped_lines(&as_markdown(&document())).into_owned(),
+            ReportFormat::Json => escaped_json(&(serde_json::to_string_pretty(report)? + "\n")).into_owned(),
+            ReportFormat::Csv => return self.output.write(&csv_of(&serde_json::to_value(report)?, rows)?),
+        };
+        self.output.write(written.as_bytes())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 use clap::{Args, ValueEnum};
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
@@ -134,7 +134,9 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     let saves = prepared.saves();
     let has_traffic = !arguments.continuation.has_no_traffic(&arguments.input);
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
-    report_consumed(arguments, &pipeline);
+    for (kind, stage) in pipeline.consumed(&arguments.kind) {
+        say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
+    }
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
     let mut file = arguments.output.create()?;
     continued.as_mut().map_or(Ok(()), ContinuedRun::create)?;
@@ -182,18 +184,17 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     report_unsaved(&saves, run.as_ref().ok());
     let report = match run {
         Ok(report) => report,
-        Err(error) => {
-            keep_partial(file)?;
-            return Err(error.into());
-        }
+        Err(error) => return keep_partial(file).and(Err(error.into())),
     };
     if let Err(error) = finished
         && report.ending != RunEnding::Closed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        return Err(anyhow::anyhow!("the output cannot be written: {error}"));
+        return Err(anyhow!("the output cannot be written: {error}"));
     }
-    sink.report_cut(report.ending)?;
+    if report.ending == RunEnding::Done {
+        sink.cut.report("rows")?;
+    }
     // Also of a run that was stopped: it has everything read until then.
     file.keep()?;
     report_latency(arguments, &pipeline, &report)?;
@@ -202,14 +203,10 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
             arguments.max_loss.check(loss)?;
             check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of))?;
             // Last: unless the run succeeds, the same run again replaces its output.
-            continued.map_or(Ok(()), ContinuedRun::keep)?;
-            Ok(())
+            continued.map_or(Ok(()), ContinuedRun::keep)
         }
         RunEnding::Closed => continued.map_or(Ok(()), |continued| Err(continued.unread())),
-        RunEnding::Interrupted => {
-            let stopped = anyhow::anyhow!("stopped; everything read until then is processed");
-            Err(with_code(130, stopped))
-        }
+        RunEnding::Interrupted => Err(with_code(130, anyhow!("stopped; everything read until then is processed"))),
     }
 }
 
@@ -284,21 +281,13 @@ fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> K
     }
 }
 
-/// Says which of the kinds asked for cannot come out.
-fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
-    let consumed = pipeline.consumed(&arguments.kind);
-    for (kind, stage) in consumed {
-        say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
-    }
-}
-
 fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<()> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
         say_latency("sizeleak", summary);
     }
     let Some(log) = &pipeline.latency_log else { return Ok(()) };
-    save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message))
+    save_latency_log(log, summary, report.start, report.clock).map_err(Error::msg)
 }
 
 struct OutputSink {
@@ -380,11 +369,6 @@ impl OutputSink {
             self.unread.extend(notice.detail.clone());
         }
         log::notice(notice);
-    }
-
-    /// Says how many rows are of the time that was asked for; of a run that was stopped, nothing.
-    fn report_cut(&self, ending: RunEnding) -> Result<()> {
-        if ending == RunEnding::Done { self.cut.report("rows") } else { Ok(()) }
     }
 
     fn explain_silence(&self) {

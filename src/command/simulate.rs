@@ -164,15 +164,12 @@ fn serve(scenario: Scenario, arguments: &Arguments) -> Result<()> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         replace(&folder.join("inventory.toml"), home.inventory()?.as_bytes())?;
     }
-    let mut capture = match pcap {
-        Some(path) => {
-            let name = || path.display().to_string();
-            let mut file = File::create(path).with_context(name)?;
-            file.write_all(&LiveSession::pcap_header()?).with_context(name)?;
-            Some(file)
-        }
-        None => None,
-    };
+    let mut capture = None;
+    if let Some(path) = pcap {
+        let name = || path.display().to_string();
+        let file = capture.insert(File::create(path).with_context(name)?);
+        file.write_all(&LiveSession::pcap_header()?).with_context(name)?;
+    }
     let ahead_ns = i64::try_from(clock_ahead.as_nanos()).unwrap_or(0);
     let mut loopback = Loopback::open()?;
     // Another session each time, as of a gateway that connects again.

@@ -6,7 +6,7 @@ use sizeleak_learning::{FoundSizes, LearnedModel};
 use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
 use sizeleak_text::{counted, escaped, fitted, shortened, width};
 
-use crate::command::document::{Document, blank, line, paragraph, spaced};
+use crate::command::document::{Document, blank, line, paragraph, rest, spaced};
 use crate::command::notices::MAX_NOTES;
 
 /// How many values of ε, and sizes of an action, are shown.
@@ -62,11 +62,9 @@ fn notes(learned: &LearnedModel, all: bool) -> Document {
     let warnings = learned.warnings.iter().map(|warning| format!("warning: {warning}"));
     let notes: Vec<String> = warnings.chain(learned.remarks.iter().map(|remark| format!("note: {remark}"))).collect();
     let shown = if all { notes.len() } else { MAX_NOTES.min(notes.len()) };
-    let mut document: Document = notes.iter().take(shown).flat_map(|note| paragraph(note.as_str(), 2)).collect();
-    if shown < notes.len() {
-        document.extend(line(format!("{} more (-v prints all)", notes.len() - shown)));
-    }
-    if document.is_empty() { document } else { [blank(), document].concat() }
+    let document: Document = notes.iter().take(shown).flat_map(|note| paragraph(note.as_str(), 2)).collect();
+    let more = rest(notes.len(), shown, |more| format!("{more} more (-v prints all)"));
+    if notes.is_empty() { document } else { [blank(), document, more].concat() }
 }
 
 fn sizes(learned: &LearnedModel, found: Option<&FoundSizes>) -> Vec<String> {
@@ -131,9 +129,8 @@ fn describe_basis(basis: &Basis) -> String {
             let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
             // The suites of TLS have names that begin so; other protocols have one that protects all their messages.
             if cipher_suite.starts_with("TLS") {
-                format!(
-                    "plaintext; sessions without a handshake are assumed to use {cipher_suite} ({added} bytes per record)"
-                )
+                let assumed = "plaintext; sessions without a handshake are assumed to use";
+                format!("{assumed} {cipher_suite} ({added} bytes per record)")
             } else {
                 format!("plaintext of {cipher_suite} ({added} bytes more per message)")
             }
@@ -253,17 +250,11 @@ fn most_alike(found: &FoundSizes) -> Option<(Option<i64>, usize)> {
 pub(super) fn warnings_of_found(found: &FoundSizes, learned: &LearnedModel) -> Vec<String> {
     let fit = &found.fit;
     let mut warnings = Vec::new();
-    let others: Vec<String> = fit
-        .alternatives
-        .iter()
-        .take(MAX_OTHERS)
-        .map(|other| {
-            format!(
-                "an overhead of {} bytes and {} actions ({:.1} nats less likely)",
-                other.overhead, other.actions, other.difference
-            )
-        })
-        .collect();
+    let others = fit.alternatives.iter().take(MAX_OTHERS).map(|other| {
+        let (overhead, actions, difference) = (other.overhead, other.actions, other.difference);
+        format!("an overhead of {overhead} bytes and {actions} actions ({difference:.1} nats less likely)")
+    });
+    let others: Vec<String> = others.collect();
     if !others.is_empty() {
         warnings.push(format!("other sizes explain the commands nearly as well: {}", others.join("; ")));
     }
@@ -285,14 +276,11 @@ pub(super) fn warnings_of_found(found: &FoundSizes, learned: &LearnedModel) -> V
         ));
     }
     let size = |name: &str| learned.model.actions.iter().find(|action| action.name == name).map(|action| action.size);
-    let moved = found.names.iter().zip(&fit.actions);
-    let moved = moved.filter(|(name, action)| size(name).is_some_and(|size| size != action.size));
-    let moved: Vec<String> = moved
-        .map(|(name, action)| {
-            let learned = size(name).unwrap_or_default();
-            format!("`{}` {} or {learned} bytes", escaped(name), action.size)
-        })
-        .collect();
+    let moved = found.names.iter().zip(&fit.actions).filter_map(|(name, action)| {
+        let learned = size(name).filter(|size| *size != action.size)?;
+        Some(format!("`{}` {} or {learned} bytes", escaped(name), action.size))
+    });
+    let moved: Vec<String> = moved.collect();
     if !moved.is_empty() {
         warnings.push(format!("these sizes are not certain: {}", moved.join(", ")));
     }

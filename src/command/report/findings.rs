@@ -190,9 +190,7 @@ impl ModelFindings {
             sections,
         })
     }
-}
 
-impl ModelFindings {
     fn without_figures(why: &str) -> Self {
         let (sentence, meaning) = why.split_once(": ").unwrap_or((why, ""));
         let missing = |id| Section::missing(id, format!("There are no figures, since {sentence}."));
@@ -213,24 +211,19 @@ fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, audited: &Au
     let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
     let search = TableSearch { rows: &home.rows, rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
-    Ok(match exact_table(home, &search, goal) {
-        Ok((policy, judged)) => {
-            let words = leak::fix(&judged, audit, home.commands_per_day);
-            let replies = NamedWithReplies::new(traffic, &policy)?;
-            let replies = replies.map_or_else(String::new, |named| format!(" {}", named.sentence()));
-            let option = |(role, path): (&str, PathBuf)| {
-                format!(" --{} {}", role.trim_start_matches("the "), quoted(&path.to_string_lossy()))
-            };
-            let options: String = audited.files().map(option).collect();
-            format!(
-                "{words}{replies} `sizeleak pad{options} --target 5%-of-guessing --least-set {FEWEST} --table table.c` \
-                 writes it as C."
-            )
-        }
-        Err(_) => {
-            "No padding table brings naming down to guessing: the only way is to send all commands at one size and a \
-                   constant rate."
-                .to_owned()
-        }
-    })
+    let Ok((policy, judged)) = exact_table(home, &search, goal) else {
+        let only = "the only way is to send all commands at one size and a constant rate";
+        return Ok(format!("No padding table brings naming down to guessing: {only}."));
+    };
+    let words = leak::fix(&judged, audit, home.commands_per_day);
+    let replies = NamedWithReplies::new(traffic, &policy)?;
+    let replies = replies.map_or_else(String::new, |named| format!(" {}", named.sentence()));
+    let option = |(role, path): (&str, PathBuf)| {
+        format!(" --{} {}", role.trim_start_matches("the "), quoted(&path.to_string_lossy()))
+    };
+    let options: String = audited.files().map(option).collect();
+    Ok(format!(
+        "{words}{replies} `sizeleak pad{options} --target 5%-of-guessing --least-set {FEWEST} --table table.c` writes it \
+         as C."
+    ))
 }

@@ -1,6 +1,8 @@
 //! Draws what reports say: how often answers are right, by the probability that they state; how precision grows with the
 //! number of labels; and what padding gives away against what it costs.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use super::marks::{DOTS, PALE, SERIES, SQUARES, Style, TRIANGLES, reference, shade_key};
@@ -176,21 +178,12 @@ pub(super) struct PaddingPoint {
 impl PaddingFigure {
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let costs = || self.points.iter().filter(|point| point.added_share > 0.0);
-        let mut forms: Vec<&str> = Vec::new();
-        for point in costs() {
-            let form = form(&point.policy);
-            if !forms.contains(&form) {
-                forms.push(form);
-            }
-        }
-        forms.sort_unstable();
+        let forms: BTreeSet<&str> = costs().map(|point| form(&point.policy)).collect();
+        let forms: Vec<&str> = forms.into_iter().collect();
         let style = |at: usize| {
             let style = SERIES.get(at % SERIES.len()).copied().unwrap_or(SERIES[0]);
-            if forms.get(at).is_some_and(|form| costs().filter(|it| self::form(&it.policy) == *form).count() > 2) {
-                style.joined()
-            } else {
-                style
-            }
+            let of_form = forms.get(at).map_or(0, |form| costs().filter(|it| self::form(&it.policy) == *form).count());
+            if of_form > 2 { style.joined() } else { style }
         };
         let without = self.points.iter().find(|point| point.added_share <= 0.0);
         let [of_none, of_guessing] = [reference("7 3"), reference("7 3 2 3")];
@@ -209,14 +202,10 @@ impl PaddingFigure {
         panel.axis_left(&y, "command named (%)");
         let place =
             |panel: &Panel, (share, named): (f64, f64)| (panel.x(&x, share * 100.0), panel.y(&y, named * 100.0));
-        let level = |panel: &Panel, style: Style, named: f64| {
-            let y = panel.y(&y, named * 100.0);
-            style.line([(panel.left, y), (panel.left + panel.width, y)].into_iter())
-        };
         for (style, named) in [(of_none, without.map(|it| it.named)), (of_guessing, Some(self.guessing))] {
-            if let Some(named) = named {
-                panel.add(level(&panel, style, named));
-            }
+            let Some(named) = named else { continue };
+            let y = panel.y(&y, named * 100.0);
+            panel.add(style.line([(panel.left, y), (panel.left + panel.width, y)].into_iter()));
         }
         for (at, form) in forms.iter().enumerate() {
             let own: Vec<(f64, f64)> = costs()

@@ -163,12 +163,8 @@ impl Found {
 
     /// The lanes by their numbers, once they are in order.
     fn bars(&self, all: Vec<Vec<(usize, Lane, u64)>>) -> Vec<Vec<(usize, u64)>> {
-        let mut firsts = Vec::new();
-        let mut next = 0;
-        for lanes in &self.lanes {
-            firsts.push(next);
-            next += lanes.len();
-        }
+        let first = |next: &mut usize, lanes: &Vec<Lane>| Some(std::mem::replace(next, *next + lanes.len()));
+        let firsts: Vec<usize> = self.lanes.iter().scan(0, first).collect();
         let number = |group: usize, lane: &Lane| {
             let within = self.lanes.get(group)?.binary_search(lane).ok()?;
             Some(firsts.get(group)? + within)
