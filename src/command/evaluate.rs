@@ -20,7 +20,7 @@ use sizeleak_model::{Model, ModelSet, command_mark};
 use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
-use sizeleak_text::percent;
+use sizeleak_text::{escaped, percent};
 
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, order_remark};
@@ -219,7 +219,8 @@ fn print(
     let document = || {
         let folds = folds.map_or_else(Document::new, folds_table);
         let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
-        spaced([table::conclusion(evaluation), folds, table::table(evaluation), padded])
+        let conclusion = paragraph(escaped(&evaluation.conclusion.sentence), 0);
+        spaced([conclusion, folds, table::table(evaluation), padded])
     };
     form.write(&Report { evaluation, folds, what_if }, None, document)
 }

@@ -55,34 +55,31 @@ pub(super) fn exit_code(error: &anyhow::Error) -> u8 {
 }
 
 fn code_of(cause: &(dyn Error + 'static)) -> Option<u8> {
-    macro_rules! codes {
-        ($($(#[$attribute:meta])* $error:ty => $code:expr;)+) => {$(
-            $(#[$attribute])*
-            if let Some(error) = cause.downcast_ref::<$error>() {
-                let code: fn(&$error) -> u8 = $code;
-                return Some(code(error));
-            }
-        )+};
+    fn given<E: Error + 'static>(cause: &(dyn Error + 'static), code: fn(&E) -> u8) -> Option<u8> {
+        cause.downcast_ref().map(code)
     }
-    codes! {
-        Coded => |error| error.code;
-        FileConflict => |_| 2;
-        CountermeasureError => |_| 2;
-        ConfigError => ConfigError::exit_code;
-        ConfigureError => ConfigureError::exit_code;
-        ArchiveError => ArchiveError::exit_code;
-        RunError => RunError::exit_code;
-        InputError => InputError::exit_code;
-        RecordingError => |_| 1;
-        EvaluationError => of_evaluation;
-        LearningError => of_learning;
-        StripError => |error| if let StripError::Configure(fault) = error { fault.exit_code() } else { 1 };
-        SpaceError => |error| match error {
-            SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => 2,
-            _ => 1,
-        };
-    }
-    None
+    given::<Coded>(cause, |error| error.code)
+        .or_else(|| given::<FileConflict>(cause, |_| 2))
+        .or_else(|| given::<CountermeasureError>(cause, |_| 2))
+        .or_else(|| given(cause, ConfigError::exit_code))
+        .or_else(|| given(cause, ConfigureError::exit_code))
+        .or_else(|| given(cause, ArchiveError::exit_code))
+        .or_else(|| given(cause, RunError::exit_code))
+        .or_else(|| given(cause, InputError::exit_code))
+        .or_else(|| given::<RecordingError>(cause, |_| 1))
+        .or_else(|| given(cause, of_evaluation))
+        .or_else(|| given(cause, of_learning))
+        .or_else(|| given(cause, of_strip))
+        .or_else(|| given(cause, of_space))
+}
+
+fn of_strip(error: &StripError) -> u8 {
+    if let StripError::Configure(fault) = error { fault.exit_code() } else { 1 }
+}
+
+fn of_space(error: &SpaceError) -> u8 {
+    let is_usage = matches!(error, SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers);
+    if is_usage { 2 } else { 1 }
 }
 
 fn of_evaluation(error: &EvaluationError) -> u8 {

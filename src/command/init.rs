@@ -9,7 +9,7 @@ use serde_json::Value;
 use sizeleak_labels::{Label, Labels};
 use sizeleak_model::{Device, Inventory};
 
-use sizeleak_pipeline::registry::{STAGES, StageEntry};
+use sizeleak_pipeline::registry::STAGES;
 use sizeleak_platform::storage::replace;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::wrapped;
@@ -64,12 +64,11 @@ fn pipeline() -> String {
                  \"my_segmenter.py\"]` instead of `run` and all options.";
     let whole = sizeleak_pipeline::schema::schema();
     let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
-    let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about), stage_table(entry)));
+    let stages = STAGES.iter().map(|entry| {
+        let table = table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &(entry.schema)());
+        format!("\n{}{table}", comment(entry.about))
+    });
     format!("{head}{}\n{settings}{}", comment(about), stages.collect::<String>())
-}
-
-fn stage_table(entry: &StageEntry) -> String {
-    table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &(entry.schema)())
 }
 
 /// A table with a comment and a line for each property of its schema.

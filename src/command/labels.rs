@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use jiff::Timestamp;
-use sizeleak_labels::{Label, LabelError, LabelOffset, LabelTimes, Labels};
+use sizeleak_labels::{Label, LabelOffset, LabelTimes, Labels};
 use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_text::listed;
 
@@ -45,18 +45,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut labels = match Labels::read_in(open()?, &form) {
         Ok(labels) => labels,
         Err(error) if form.map.is_none() => {
-            let named = |error: LabelError| anyhow!("{path}: {error}");
-            let needs_map = error.is_perhaps_log();
-            let map = match Labels::map_of_log(open()?) {
-                Ok(map) => map,
+            let map = Labels::map_of_log(open()?).map_err(|unknown| {
                 // What is wrong with a table of labels says more.
-                Err(unknown) => return Err(named(if needs_map { unknown } else { error })),
-            };
+                let fault = if error.is_perhaps_log() { unknown } else { error };
+                anyhow!("{path}: {fault}")
+            })?;
             arguments.output.write(map.in_words().as_bytes())?;
-            say(
-                "sizeleak",
-                &format!("{path} is a log of events: name its actions in this map, and give it as `--label-map`"),
-            );
+            let advice = "name its actions in this map, and give it as `--label-map`";
+            say("sizeleak", &format!("{path} is a log of events: {advice}"));
             return Ok(());
         }
         Err(error) => return Err(anyhow!("{path}: {error}")),

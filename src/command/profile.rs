@@ -118,15 +118,11 @@ fn report(profile: &Profile, unanswered: u64) {
         let components = home.components();
         let used = [("the time of day", components.time), ("the commands before", components.order)];
         let used: Vec<&str> = used.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
-        match home.log_loss() {
-            Some(loss) if !used.is_empty() => {
-                say(subject, &format!("a command surprises by {loss:.2} nats, by {}", used.join(" and ")));
-            }
-            _ => say(
-                subject,
-                "neither the time of day nor the commands before forecast commands better than their rates",
-            ),
-        }
+        let forecast = home.log_loss().filter(|_| !used.is_empty()).map_or_else(
+            || "neither the time of day nor the commands before forecast commands better than their rates".to_owned(),
+            |loss| format!("a command surprises by {loss:.2} nats, by {}", used.join(" and ")),
+        );
+        say(subject, &forecast);
         for budget in ["1/week", "1/month"].into_iter().filter_map(|budget| budget.parse::<Budget>().ok()) {
             let days = home.days_needed(budget);
             if days > 0 {

@@ -98,7 +98,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if inventory_file != arguments.inventory {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
-    Session::new(arguments, folder, inventory, experiment, journal)?.record()
+    let Arguments { command, capture, max_time, .. } = arguments;
+    Session::new((command, capture), *max_time, folder, inventory, experiment, journal)?.record()
 }
 
 impl Arguments {

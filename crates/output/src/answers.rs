@@ -117,9 +117,8 @@ fn read_lines(mut input: impl BufRead, sink: &mut dyn AnswerSink) -> Result<(), 
             let is_last = bytes.last() != Some(&b'\n');
             if is_last && error.is_eof() { AnswersError::Cut(line) } else { AnswersError::Malformed(line, error) }
         })?;
-        let flow = parsed.flow.map(Frame::from);
-        let frames = flow.into_iter().chain(parsed.session.map(Frame::from)).chain(parsed.deviation.map(Frame::from));
-        frames.for_each(|frame| sink.add(frame));
+        let frames = [parsed.flow.map(Frame::from), parsed.session.map(Frame::from), parsed.deviation.map(Frame::from)];
+        frames.into_iter().flatten().for_each(|frame| sink.add(frame));
         if let Some(NamedIdentification { identification, gateway, service }) = parsed.identification {
             sink.learn(identification.command.flow, gateway.as_deref(), service.as_deref());
             sink.add(identification.into());

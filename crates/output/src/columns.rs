@@ -215,34 +215,21 @@ pub(crate) fn entry_value<'a>(
     value.filter(|value| !value.is_null())
 }
 
-pub(crate) fn cell_text(value: &Value, content: ColumnType) -> String {
-    match content {
-        Counts => actions(value),
-        // Single replies are the only ones.
-        Structs(_) => lengths(value),
-        _ => text(value),
-    }
-}
-
-fn lengths(replies: &Value) -> String {
-    let lengths = replies.as_array().into_iter().flatten().filter_map(|reply| reply.get(1));
-    lengths.map(ToString::to_string).collect::<Vec<_>>().join(" ")
-}
-
-/// `on=2 colour=1`.
-fn actions(counts: &Value) -> String {
-    let counts = counts.as_object().into_iter().flatten();
-    counts.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
-}
-
 /// A value as text; the entries of a list are separated by spaces.
-pub(crate) fn text(value: &Value) -> String {
+pub(crate) fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(" "),
+        Value::Array(_) | Value::Object(_) => entries(value).join(" "),
         other => other.to_string(),
     }
+}
+
+/// The entries of a list, or of a map, as `on=2`. Of structs, of which single replies are the only ones, the lengths.
+pub(crate) fn entries(value: &Value) -> Vec<String> {
+    let counts = value.as_object().into_iter().flatten().map(|(name, count)| format!("{name}={count}"));
+    let listed = value.as_array().into_iter().flatten().map(|entry| cell_text(entry.get(1).unwrap_or(entry)));
+    counts.chain(listed).collect()
 }
 
 #[cfg(test)]

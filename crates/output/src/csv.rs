@@ -38,7 +38,7 @@ impl Csv {
 
 /// A value as text that a spreadsheet takes for what it is.
 fn written(value: &Value, content: ColumnType) -> String {
-    let text = cell_text(value, content);
+    let text = cell_text(value);
     match content {
         // Anything can be in a text, such as a formula in the name of a server.
         ColumnType::Text | ColumnType::Texts | ColumnType::Counts => sizeleak_text::cell(&text).into_owned(),

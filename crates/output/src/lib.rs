@@ -28,6 +28,8 @@ mod line;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod plot;
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+mod rows;
 mod table;
 mod text_style;
 mod writer;

@@ -13,9 +13,9 @@ use sizeleak_frame::Frame;
 
 use self::levels::{Place, write_column};
 use crate::KindSelection;
-use crate::cells::Rows;
 use crate::columns::{Column, ColumnType, columns, typed_name};
 use crate::flow_names::FlowNames;
+use crate::rows::Rows;
 pub use answers::read_parquet_answers;
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::errors::{ParquetError, Result};

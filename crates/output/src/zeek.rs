@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use crate::columns::{Column, ColumnType, cell, flat_columns, rows};
+use crate::columns::{Column, ColumnType, cell, entries, flat_columns, rows};
 use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_style::TextFormat;
 use crate::{HexLength, KindSelection, TimeFormat, json};
@@ -137,15 +137,7 @@ fn shown(value: &Value, content: ColumnType) -> String {
         ColumnType::Time => value.as_i64().map_or_else(|| UNSET.to_owned(), seconds),
         ColumnType::Flag => if value == &Value::Bool(true) { "T" } else { "F" }.to_owned(),
         ColumnType::Text | ColumnType::Bytes => text(value.as_str().unwrap_or_default(), &[]),
-        ColumnType::Texts => {
-            vector(value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned))
-        }
-        ColumnType::Counts => {
-            vector(value.as_object().into_iter().flatten().map(|(name, count)| format!("{name}={count}")))
-        }
-        ColumnType::Structs(_) => {
-            vector(value.as_array().into_iter().flatten().filter_map(|reply| reply.get(1)).map(ToString::to_string))
-        }
+        ColumnType::Texts | ColumnType::Counts | ColumnType::Structs(_) => vector(&entries(value)),
         ColumnType::Unsigned | ColumnType::Signed | ColumnType::Float => value.to_string(),
     }
 }
@@ -158,8 +150,8 @@ fn seconds(time_ns: i64) -> String {
     format!("{sign}{}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000)
 }
 
-fn vector(texts: impl Iterator<Item = String>) -> String {
-    let texts: Vec<String> = texts.map(|entry| text(&entry, b",")).collect();
+fn vector(entries: &[String]) -> String {
+    let texts: Vec<String> = entries.iter().map(|entry| text(entry, b",")).collect();
     if texts.is_empty() { EMPTY.to_owned() } else { texts.join(",") }
 }
 

@@ -243,7 +243,9 @@ impl Experiment {
             return Decision::Send(self.usual_command(&mut random));
         }
         let (counts, why) = self.telling_command();
-        let names: Vec<&str> = self.spelled(&counts);
+        let actions = self.actions.iter().zip(&counts);
+        let names = actions.flat_map(|(name, count)| std::iter::repeat_n(name.as_str(), *count as usize));
+        let names: Vec<&str> = names.collect();
         match devices_for(&self.inventory, &names, &mut random) {
             Some(devices) => Decision::Send(PlannedCommand { counts, devices, half: Half::Learn, why }),
             // The limits admit no such command.
@@ -372,11 +374,6 @@ impl Experiment {
         let count = |name: &String| devices.iter().filter(|device| device.action == *name).count() as u32;
         let counts = self.actions.iter().map(count).collect();
         PlannedCommand { counts, devices, half: Half::Test, why: "held back for the test".to_owned() }
-    }
-
-    fn spelled(&self, counts: &[u32]) -> Vec<&str> {
-        let actions = self.actions.iter().zip(counts);
-        actions.flat_map(|(name, count)| std::iter::repeat_n(name.as_str(), *count as usize)).collect()
     }
 }
 

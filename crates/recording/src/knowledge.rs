@@ -81,9 +81,7 @@ impl Knowledge {
 
     /// Whether both know the same sizes. |ac| may move with a message number's width, which is ε.
     pub(crate) fn has_sizes_of(&self, other: &Self) -> bool {
-        let of = |knowledge: &Self| -> Vec<(String, i64)> {
-            knowledge.sizes.iter().map(|size| (size.action.clone(), size.size)).collect()
-        };
-        of(self) == of(other)
+        let [own, others] = [self, other].map(|it| it.sizes.iter().map(|size| (&size.action, size.size)));
+        own.eq(others)
     }
 }

@@ -117,7 +117,7 @@ impl Recording {
             Err(fault) => return Ok(Err(labels.fault(fault.to_string()).into())),
         };
         let times = command_times(&commands);
-        let found = found(&aligned, &times, self.tolerance);
+        let found = self.found(&aligned, &times);
         Ok(Ok(Learned { models, knowledge, found, times }))
     }
 
@@ -139,22 +139,19 @@ impl Recording {
 
     /// The labels with the times of their commands; those without a command are left out.
     pub fn found(&self, labels: &LabelFile, times: &[i64]) -> Labels {
-        found(labels, times, self.tolerance)
+        let matching = labels.matching(times, self.tolerance);
+        let pairs = matching.map_or_else(|_| Vec::new(), |matching| matching.pairs);
+        let row = |(row, at): &(usize, usize)| {
+            let label = labels.labels().rows.get(*row)?;
+            Some(Label { time_ns: *times.get(*at)?, ..label.clone() })
+        };
+        Labels { rows: pairs.iter().filter_map(row).collect(), notes: Vec::new(), ..labels.labels().clone() }
     }
 }
 
 pub fn labels_of<'a>(actions: &[String], steps: impl Iterator<Item = &'a Step>) -> Labels {
     let rows = steps.zip(2..).map(|(step, line)| Label { time_ns: step.time_ns(), counts: step.counts.clone(), line });
     Labels { actions: actions.to_vec(), rows: rows.collect(), is_to_the_minute: false, notes: Vec::new() }
-}
-
-fn found(labels: &LabelFile, times: &[i64], tolerance: Tolerance) -> Labels {
-    let pairs = labels.matching(times, tolerance).map_or_else(|_| Vec::new(), |matching| matching.pairs);
-    let row = |(row, at): &(usize, usize)| {
-        let label = labels.labels().rows.get(*row)?;
-        Some(Label { time_ns: *times.get(*at)?, ..label.clone() })
-    };
-    Labels { rows: pairs.iter().filter_map(row).collect(), notes: Vec::new(), ..labels.labels().clone() }
 }
 
 /// Fewer turns say nothing.

@@ -15,10 +15,6 @@ use crate::command::document::{Document, figure, line, name_cell, numbers, parag
 
 const SHOWN: usize = 8;
 
-pub(super) fn conclusion(evaluation: &Evaluation) -> Document {
-    paragraph(escaped(&evaluation.conclusion.sentence), 0)
-}
-
 pub(super) fn table(evaluation: &Evaluation) -> Document {
     let Evaluation { commands, matches, actions, .. } = evaluation;
     let MatchCounts { matched, missed, ambiguous, spurious } = matches;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
@@ -43,15 +43,6 @@ impl<'a> Best<'a> {
         Ok(Self { verdict: Verdict::new(home, policy, padded, Some(goal), prior), with_replies })
     }
 
-    pub(super) fn json(&self) -> Result<String> {
-        let Verdict { policy, sentence, .. } = &self.verdict;
-        PolicyFile::new(policy.clone(), Some(sentence.clone())).to_json().map_err(|error| with_code(2, error))
-    }
-
-    pub(super) fn source(&self, language: SourceLanguage) -> String {
-        table_source(&self.verdict.policy, language, &self.verdict.sentence).unwrap_or_default()
-    }
-
     pub(super) fn parts(&self) -> Vec<Document> {
         let mut parts = self.verdict.parts();
         parts.push(paragraph(shown(&self.verdict.policy), 2));
@@ -71,22 +62,17 @@ impl<'a> Best<'a> {
 
 fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> anyhow::Error {
     let guessing = percent(home.unpadded.command.guessing);
-    with_code(
-        2,
-        match goal {
-            _ if why == NoTable::Rules => anyhow!(
-                "no table is found that obeys `--most-posterior` and `--least-set`: raise the one, or lower the other; all \
+    match goal {
+        _ if why == NoTable::Rules => usage!(
+            "no table is found that obeys `--most-posterior` and `--least-set`: raise the one, or lower the other; all \
              commands in one bucket have a posterior of {guessing}"
-            ),
-            Goal::Budget(bytes) => {
-                anyhow!("no table is within the budget of {bytes:.1} bytes a command: raise it")
-            }
-            Goal::Target(target) => anyhow!(
-                "no table reaches the target of {}: raise it; guessing alone is right in {guessing} of cases",
-                percent(target)
-            ),
-        },
-    )
+        ),
+        Goal::Budget(bytes) => usage!("no table is within the budget of {bytes:.1} bytes a command: raise it"),
+        Goal::Target(target) => usage!(
+            "no table reaches the target of {}: raise it; guessing alone is right in {guessing} of cases",
+            percent(target)
+        ),
+    }
 }
 
 fn shown(policy: &PaddingPolicy) -> String {
@@ -142,8 +128,14 @@ impl TableOptions {
     }
 
     pub(super) fn write(&self, best: &Best<'_>) -> Result<()> {
+        let Verdict { policy, sentence, .. } = &best.verdict;
         for path in &self.files {
-            let written = language(path)?.map_or_else(|| best.json(), |language| Ok(best.source(language)))?;
+            let written = match language(path)? {
+                Some(language) => table_source(policy, language, sentence).unwrap_or_default(),
+                None => {
+                    PolicyFile::new(policy.clone(), Some(sentence.clone())).to_json().map_err(|it| with_code(2, it))?
+                }
+            };
             write(path, written.as_bytes())?;
         }
         Ok(())

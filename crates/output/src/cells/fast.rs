@@ -5,7 +5,7 @@ use sizeleak_frame::{Actions, Candidate, Frame, Identification};
 use super::{Cells, Values};
 
 /// An identification as a row needs it besides the list of its candidates, of which it keeps the first; and that list.
-pub(super) fn without_candidates(frame: &Frame) -> Option<(Frame, &[Candidate])> {
+pub(crate) fn without_candidates(frame: &Frame) -> Option<(Frame, &[Candidate])> {
     let Frame::Identification(answer) = frame else { return None };
     let first = answer.candidates.iter().take(1).cloned().collect();
     let row = Identification { candidates: first, ..Identification::clone(answer) };
@@ -14,7 +14,7 @@ pub(super) fn without_candidates(frame: &Frame) -> Option<(Frame, &[Candidate])>
 
 impl Cells {
     /// As [`Cells::push`] for the candidates of a row; `None` if it is no column of candidates.
-    pub(super) fn push_candidates(&mut self, candidates: &[Candidate]) -> Option<usize> {
+    pub(crate) fn push_candidates(&mut self, candidates: &[Candidate]) -> Option<usize> {
         let Values::Lists { lengths, fields } = &mut self.values else { return None };
         let [(_, actions), (_, epsilon), (_, probability), (_, likelihood)] = &mut **fields else { return None };
         lengths.push(candidates.len());

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use sizeleak_text::counted;
 use svg::Document;
 use svg::node::element::{Group, Title};
 
@@ -88,10 +89,7 @@ impl<'a> Picture<'a> {
             1..=3 => gateways.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
             count => format!("{count} gateways"),
         };
-        let flows = match self.timeline.flows().len() {
-            1 => "1 flow".to_owned(),
-            count => format!("{count} flows"),
-        };
+        let flows = counted(self.timeline.flows().len(), "flow", "flows");
         if self.timeline.marks.is_empty() && !self.timeline.incidents.is_empty() {
             return format!("Deviations at {gateways}");
         }
@@ -187,7 +185,7 @@ impl<'a> Picture<'a> {
             Group::new().set("class", "command").set("fill", colour).add(Title::new(self.tooltip(at, mark)));
         // Outlines of labels would hide them.
         let has_counts = self.timeline.marks.len() <= MAX_COUNTS && self.timeline.truths.is_empty();
-        for (lane, count) in bars_of(&self.lanes.marks, at) {
+        for (lane, count) in self.lanes.marks.get(at).into_iter().flatten() {
             let high = self.bar_height(*count);
             let top = self.layout.base(*lane) - high;
             group = group.add(rectangle(x - width / 2.0, top, width, high));
@@ -212,7 +210,7 @@ impl<'a> Picture<'a> {
             let bottom = TOP + self.layout.sizes_height;
             group = group.add(rule(x, bottom - MIN_BAR, x, bottom + MIN_BAR).set("stroke", TEXT));
         }
-        for (lane, count) in bars_of(&self.lanes.truths, at) {
+        for (lane, count) in self.lanes.truths.get(at).into_iter().flatten() {
             let high = self.bar_height(*count);
             group = group.add(outline(x - width / 2.0, self.layout.base(*lane) - high, width, high));
         }
@@ -232,24 +230,18 @@ impl<'a> Picture<'a> {
     }
 
     fn tooltip(&self, at: usize, mark: &Mark) -> String {
-        let actions = match &mark.best {
-            Some(best) => listed(&best.actions),
+        let answer = match &mark.best {
+            Some(best) => format!("{}, probability {:.3}", listed(&best.actions), best.probability),
             None => "no actions add up to this size".to_owned(),
         };
-        let probability =
-            mark.best.as_ref().map_or_else(String::new, |best| format!(", probability {:.3}", best.probability));
         let verdict = match self.verdicts.get(at) {
             Some(Verdict::Right) => ", right",
             Some(Verdict::Wrong) => ", wrong",
             Some(Verdict::Unlabelled) => ", without a label",
             Some(Verdict::Unknown) | None => "",
         };
-        format!("{}, {} bytes: {actions}{probability}{verdict}", self.times.format(mark.time_ns), mark.size)
+        format!("{}, {} bytes: {answer}{verdict}", self.times.format(mark.time_ns), mark.size)
     }
-}
-
-fn bars_of(all: &[Vec<(usize, u64)>], at: usize) -> &[(usize, u64)] {
-    all.get(at).map_or(&[], Vec::as_slice)
 }
 
 /// `2 on, 1 colour`.

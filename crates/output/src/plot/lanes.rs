@@ -72,7 +72,11 @@ impl Lanes {
         let group_of = |mark: &Mark| group_of_flow.get(&mark.flow).copied().unwrap_or(0);
         let names = group_names(timeline, &keys, &group_of_flow);
         let mut found = Found { actions: Vec::new(), lanes: vec![Vec::new(); names.len()] };
-        let marks: Vec<_> = timeline.marks.iter().map(|mark| found.of_mark(group_of(mark), mark)).collect();
+        let marks = timeline.marks.iter().map(|mark| match (group_of(mark), &mark.best) {
+            (group, Some(best)) => found.of_actions(group, &best.actions),
+            (group, None) => vec![(group, found.lane(group, Lane::Unexplained), 0)],
+        });
+        let marks: Vec<_> = marks.collect();
         let truths = timeline.truths.iter().map(|truth| {
             let mark = truth.command.and_then(|at| timeline.marks.get(at));
             let group = mark.map(group_of).or((names.len() == 1).then_some(0));
@@ -153,14 +157,6 @@ fn group_names(timeline: &Timeline, keys: &[GroupKey], group_of_flow: &BTreeMap<
 }
 
 impl Found {
-    /// The lanes of a command: the group and the lane of each, with the number of actions.
-    fn of_mark(&mut self, group: usize, mark: &Mark) -> Vec<(usize, Lane, u64)> {
-        match &mark.best {
-            Some(best) => self.of_actions(group, &best.actions),
-            None => vec![(group, self.lane(group, Lane::Unexplained), 0)],
-        }
-    }
-
     /// The lanes by their numbers, once they are in order.
     fn bars(&self, all: Vec<Vec<(usize, Lane, u64)>>) -> Vec<Vec<(usize, u64)>> {
         let first = |next: &mut usize, lanes: &Vec<Lane>| Some(std::mem::replace(next, *next + lanes.len()));
@@ -175,6 +171,7 @@ impl Found {
         all.into_iter().map(bars).collect()
     }
 
+    /// The lanes of a command or label: the group and the lane of each, with the number of actions.
     fn of_actions(&mut self, group: usize, actions: &[(Arc<str>, u64)]) -> Vec<(usize, Lane, u64)> {
         let mut bars: Vec<(usize, Lane, u64)> = Vec::new();
         for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {

@@ -24,30 +24,22 @@ pub struct Quantiles {
     pub longest: u64,
 }
 
-/// What is drawn of each stage: how far from the middle of its row, as a share of that.
-#[derive(Clone, Copy)]
-struct Series {
-    name: &'static str,
-    style: Style,
-    shift: f64,
-    of: fn(&StageLatency) -> Option<Quantiles>,
-}
+/// What is drawn of each stage, how, and how far from the middle of its row, as a share of that.
+type Series = (&'static str, Style, f64, fn(&StageLatency) -> Option<Quantiles>);
 
-const SERIES: [Series; 2] = [
-    Series { name: "work on a frame", style: DOTS, shift: -0.18, of: |stage| stage.service },
-    Series { name: "wait of a frame", style: SQUARES, shift: 0.18, of: |stage| stage.queue },
-];
+const SERIES: [Series; 2] =
+    [("work on a frame", DOTS, -0.18, |stage| stage.service), ("wait of a frame", SQUARES, 0.18, |stage| stage.queue)];
 
 pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
-    let series = || SERIES.into_iter().filter(|Series { of, .. }| stages.iter().any(|stage| of(stage).is_some()));
+    let series = || SERIES.into_iter().filter(|(.., times)| stages.iter().any(|stage| times(stage).is_some()));
     let mut keys: Vec<_> =
-        series().map(|Series { name, style, .. }| style.joined().key(format!("{name}, median to 99 %"))).collect();
+        series().map(|(name, style, ..)| style.joined().key(format!("{name}, median to 99 %"))).collect();
     keys.push(DIAMONDS.key("longest"));
     let about = format!("{} stages; times of single frames, in microseconds", stages.len());
     let heading = Heading { title, own: "How long the stages take for a frame", about: &about };
     let names: Vec<String> = stages.iter().map(|stage| clean(&stage.stage, MAX_NAME)).collect();
     let mut panel = Panel::new(size, heading, keys, Surroundings::rows(&names))?;
-    let all = || stages.iter().flat_map(|stage| series().filter_map(|Series { of, .. }| of(stage)));
+    let all = || stages.iter().flat_map(|stage| series().filter_map(|(.., times)| times(stage)));
     let times = all().flat_map(|Quantiles { median, longest, .. }| [median, longest]);
     let x = Scale::logarithmic(times.map(microseconds), panel.x_length(), 40.0);
     panel.axis_below(&x, "time for a frame (µs)");
@@ -57,8 +49,8 @@ pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&st
         if at > 0 {
             panel.add(rule(panel.left, middle - row / 2.0, panel.left + panel.width, middle - row / 2.0));
         }
-        for Series { style, shift, of, .. } in series() {
-            let Some(Quantiles { median, p99, longest }) = of(stage) else { continue };
+        for (_, style, shift, times) in series() {
+            let Some(Quantiles { median, p99, longest }) = times(stage) else { continue };
             let y = middle + shift * row;
             let [median, p99, longest] = [median, p99, longest].map(|time| panel.x(&x, microseconds(time)));
             panel.add(style.straight((median, y), (longest, y)).set("stroke-dasharray", "1 2"));
