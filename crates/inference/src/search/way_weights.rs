@@ -105,6 +105,7 @@ impl WayWeights {
         Some(Self { walks, ln_per_byte, max_sum, totals: Vec::new(), heaviest: Vec::new() })
     }
 
+    /// The largest sum there is room for, in bytes.
     pub fn reach(&self) -> usize {
         self.max_sum
     }
