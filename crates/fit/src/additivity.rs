@@ -46,7 +46,7 @@ pub struct Additivity {
     /// Mean deviation of a command from what its parts sum up to, in bytes. Where sizes vary, single commands deviate
     /// in any case: then that of the means over commands of the same number of actions.
     pub mean_deviation: f64,
-    /// By how many bytes an action that occurs again is shorter than the first time, as by compression; if commands tell.
+    /// By how many bytes an action that occurs again is shorter than the first time, as compressed; if commands tell.
     pub repeated_shorter: Option<f64>,
     /// How many bytes longer one of two forms of messages is, and the share of commands that have it.
     pub forms: Option<(i64, f64)>,

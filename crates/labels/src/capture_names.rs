@@ -40,8 +40,9 @@ impl std::str::FromStr for NameRule {
 type NamedActions = Vec<Option<(String, u32)>>;
 
 impl NameRule {
-    /// The actions that some paths name, and the name that all files have where their folders are the actions. Without a pattern, files that all have one name in folders of several names are
-    /// named by their folders: `on/anon.pcap` and `off/anon.pcap` are not two captures of an action `anon`.
+    /// The actions that some paths name. Without a pattern, files that all have one name in folders of several names are
+    /// named by their folders: `on/anon.pcap` and `off/anon.pcap` are not two captures of an action `anon`. That name
+    /// comes with them then.
     pub(crate) fn actions<'a>(&self, paths: impl Iterator<Item = &'a Path> + Clone) -> (NamedActions, Option<String>) {
         let actions: NamedActions = paths.clone().map(|path| self.action(path)).collect();
         let are_alike = |actions: &[Option<(String, u32)>]| actions.windows(2).all(|pair| pair[0] == pair[1]);

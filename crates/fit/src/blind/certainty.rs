@@ -10,8 +10,8 @@ pub(super) const EXCLUDED: f64 = 5.0;
 /// How far from its most probable size an action's size is tried, in bytes; beyond it, other explanations are nearer.
 const REACH: i64 = 4;
 
-/// The smallest and the largest size of an action in bytes that the rows do not exclude, all else being equal; and by how
-/// much the next best size is less likely, in nats.
+/// The smallest and the largest size of an action in bytes that the rows do not exclude, all else being equal; and by
+/// how much the next best size is less likely, in nats.
 pub(super) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> ([i64; 2], f64) {
     let targets = candidate.targets(plan);
     let best = expect(plan, &targets, &candidate.parameters, step.outlier_density).log_likelihood;

@@ -136,7 +136,7 @@ fn new_sizes(old: &[(i64, f64)], counts: &[f64], least: f64) -> Vec<(i64, f64)> 
     if sizes.is_empty() { old.to_vec() } else { sizes }
 }
 
-/// Values in ascending order, each once, with their shares of all counts; none if the sum of these is no positive number.
+/// Values in ascending order, each once, with their shares of all counts; none if these have no positive sum.
 pub(super) fn normalised(values: impl Iterator<Item = (i64, f64)>) -> Vec<(i64, f64)> {
     let mut values: Vec<(i64, f64)> = values.collect();
     values.sort_by_key(|(value, _)| *value);

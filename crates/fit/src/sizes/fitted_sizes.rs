@@ -101,7 +101,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// A fit of sizes that stand alone. `remainders`: of each command without its actions, of a range one possible value.
+    /// A fit of sizes that stand alone. `remainders`: of each command without its actions, of a range one value.
     pub(crate) fn of(
         names: &[String],
         actions: &[i64],

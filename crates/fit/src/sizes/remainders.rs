@@ -19,8 +19,8 @@ pub(crate) struct Remainder {
     pub(crate) level: i64,
 }
 
-/// What remains of commands without actions of these sizes, in the order of the commands; and what a step costs, in bytes:
-/// more where remainders deviate much. Steps are along the actions' bytes: along sizes, noise would look like steps.
+/// What remains of commands without actions of these sizes, in their order; and what a step costs, in bytes: more where
+/// remainders deviate much. Steps are along the actions' bytes: along sizes, noise would look like steps.
 pub(crate) fn fitted(actions: &[i64], commands: &[LabelledCommand]) -> (Vec<Remainder>, i64) {
     let bytes = |command: &LabelledCommand| action_bytes(actions, &command.counts);
     let mut order: Vec<(i64, usize)> = commands.iter().map(bytes).zip(0..).collect();

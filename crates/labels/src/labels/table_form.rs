@@ -40,7 +40,7 @@ fn western(byte: u8) -> char {
     special.copied().unwrap_or(char::from(byte))
 }
 
-/// The separator of a table's columns: the one that a first line `sep=;` names, else the one that the header has most of.
+/// The separator of a table's columns: that which a first line `sep=;` names, else that which the header has most of.
 /// With the text, and how many lines there are above it.
 pub(crate) fn separated(text: &[u8]) -> (u8, &[u8], u64) {
     let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();

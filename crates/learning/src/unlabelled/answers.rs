@@ -13,9 +13,9 @@ use crate::learning_run::temporary_model;
 /// The fractional part of the golden ratio, whose multiples are spread evenly between 0 and 1.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// An answer to each command that a whole pipeline finds with a model, and how many commands there were. Answers are drawn from its candidates with their
-/// probabilities: the most probable ones alone would be those of small commands. True labels, by the time of their
-/// command, replace them. `names` are all actions, those of true labels first.
+/// An answer to each command that a whole pipeline finds with a model, and how many commands there were. Answers are
+/// drawn from the candidates with their probabilities: the most probable ones alone would be those of small commands.
+/// True labels, by the time of their command, replace them. `names` are all actions, those of true labels first.
 ///
 /// # Errors
 /// If the pipeline does not run.
