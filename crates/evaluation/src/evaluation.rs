@@ -70,8 +70,8 @@ impl Evaluation {
         Self::of_labels(labels, matching, before.as_deref(), &after, (fit, subject), None)
     }
 
-    /// The figures of judged labels, without those `before` a pruner where there is none; `subject` says who answered, if
-    /// anybody did.
+    /// The figures of judged labels, without those `before` a pruner where there is none; `subject` says who answered,
+    /// if anybody did.
     fn of_labels(
         labels: &LabelFile,
         matching: &Matching,

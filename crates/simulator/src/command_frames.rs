@@ -16,7 +16,8 @@ use crate::tls_connection::SentMessage;
 const STAGE: &str = "command-segmenter";
 const UPSTREAM: &str = "simulator";
 
-/// The flow of a connection between hosts, with the commands that were sent in it; dummies too, as they look like others.
+/// The flow of a connection between hosts, with the commands that were sent in it; dummies too, as they look like
+/// others.
 pub(crate) fn flow_frames(
     index: u32,
     connection: &PlannedConnection,

@@ -7,8 +7,8 @@ use crate::scenario::{DeviceKind, Resolution};
 use crate::time::SECOND;
 use crate::{Scenario, SimulateError};
 
-/// Labels as CSV: `time` in seconds since the epoch with decimals, then a column for each action. A label has the time that
-/// a person wrote down, in nanoseconds since the epoch, and how often each action occurs.
+/// Labels as CSV: `time` in seconds since the epoch with decimals, then a column for each action. A label has the time
+/// that a person wrote down, in nanoseconds since the epoch, and how often each action occurs.
 pub(crate) fn csv<'a>(
     scenario: &Scenario,
     labels: impl Iterator<Item = (i64, &'a [u32])>,

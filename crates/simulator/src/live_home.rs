@@ -82,8 +82,8 @@ impl LiveHome {
         Ok(LiveSession { home: self, connection, tls, push, random, capture, sent: 0 })
     }
 
-    /// The `index`th connection of the gateway to the service, after both handshakes; `random` draws its port, and what is
-    /// drawn inside follows from a seed.
+    /// The `index`th connection of the gateway to the service, after both handshakes; `random` draws its port, and what
+    /// is drawn inside follows from a seed.
     pub(crate) fn connect(
         &self,
         seed: Seed,

@@ -124,10 +124,11 @@ fn has_equal_numbers(replies: &SingleReplies) -> bool {
     sums.next().is_none_or(|first| sums.all(|sum| sum == first))
 }
 
-/// What an observer learns from one message to the gateway about the command in it, or one of them, and what that costs.
+/// What an observer learns from one message to the gateway about the command in it, or one of them, and what that
+/// costs.
 ///
-/// Secrets are: a command was sent that is this one; it has so many actions; it addresses these kinds of device. To name
-/// one is to be right in both, that the command is no dummy and what it does.
+/// Secrets are: a command was sent that is this one; it has so many actions; it addresses these kinds of device. To
+/// name one is to be right in both, that the command is no dummy and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountermeasureEffect {
     /// What an observer of the size of one message learns.

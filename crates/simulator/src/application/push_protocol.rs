@@ -72,8 +72,8 @@ impl PushProtocol {
         }
     }
 
-    /// A message with a JSON body, which is already compressed, and the answer of the receiver's protocol; empty without
-    /// one.
+    /// A message with a JSON body, which is already compressed, and the answer of the receiver's protocol; empty
+    /// without one.
     pub(super) fn message(
         &mut self,
         side: Side,

@@ -1,5 +1,5 @@
-//! What an observer sees of a scenario's commands: what each action contributes to their sizes and replies, and what these
-//! are.
+//! What an observer sees of a scenario's commands: what each action contributes to their sizes and replies, and what
+//! these are.
 
 use std::collections::BTreeMap;
 

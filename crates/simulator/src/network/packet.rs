@@ -1,5 +1,5 @@
-//! Packets on the home's Ethernet, built by etherparse with correct lengths and checksums, the hosts that send them, and
-//! their capture: a pcap file, with the loss, duplication and reordering of real ones. Hosts' addresses are from
+//! Packets on the home's Ethernet, built by etherparse with correct lengths and checksums, the hosts that send them,
+//! and their capture: a pcap file, with the loss, duplication and reordering of real ones. Hosts' addresses are from
 //! documentation and private ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,5 +1,5 @@
-//! The tables of a scenario about the network and its background traffic, the capture, TLS, the protocol inside it, replies,
-//! telemetry and padding.
+//! The tables of a scenario about the network and its background traffic, the capture, TLS, the protocol inside it,
+//! replies, telemetry and padding.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -260,15 +260,17 @@ pub struct PaddingSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PaddingLayer {
-    /// Blanks after the JSON: the message with its framing has the policy's size. Where the framing has no message of that
-    /// size, it is padded as one that is larger.
+    /// Blanks after the JSON: the message with its framing has the policy's size. Where the framing has no message of
+    /// that size, it is padded as one that is larger.
     #[default]
     Body,
-    /// TLS record padding (RFC 8446 section 5.4): the plaintext of each record has the policy's size, at most 16384 bytes.
+    /// TLS record padding (RFC 8446 section 5.4): the plaintext of each record has the policy's size, at most 16384
+    /// bytes.
     Record,
 }
 
-/// A policy as a name, `"multiple:16"`, or as a table like that of a policy's file, `{ kind = "multiple", bytes = 16 }`.
+/// A policy as a name, `"multiple:16"`, or as a table like that of a policy's file, `{ kind = "multiple", bytes = 16
+/// }`.
 mod name_or_table {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
