@@ -8,13 +8,12 @@ use rand_chacha::ChaCha20Rng;
 use crate::application::{Message, MessageRole};
 use crate::live_home::LiveHome;
 use crate::network::{Host, Hosts, SimulatedPacket, TcpRoute};
-use crate::random_streams::{Purpose, Seed, recurring_times};
+use crate::random_streams::{MILLISECOND, Purpose, Seed, nanoseconds, recurring_times};
 use crate::scenario::{Compression, Suite, TlsSettings, Version};
 use crate::simulation::{FIRMWARE, Simulator, WEBSITE};
-use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::{ServerIdentity, Side};
 use crate::tls_connection::TlsConnection;
-use crate::{SimulateError, framing::http};
+use crate::{SimulateError, framing};
 
 impl Simulator {
     /// The packets of one capture.
@@ -132,9 +131,11 @@ impl Simulator {
         let response_ns = query_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
         let length = bytes + random.random_range(0..=bytes / 4);
         let message = |time_ns, side, bytes| Message::new(time_ns, side, bytes, MessageRole::Other);
-        let answer = http::found(response_ns, &vec![b' '; length], Compression::None, 0);
-        let messages =
-            [message(query_ns, Side::Client, http::poll(&identity.name)), message(response_ns, Side::Server, answer)];
+        let answer = framing::found(response_ns, &vec![b' '; length], Compression::None, 0);
+        let messages = [
+            message(query_ns, Side::Client, framing::poll(&identity.name)),
+            message(response_ns, Side::Server, answer),
+        ];
         Ok(connection.carry(&messages, response_ns + 100 * MILLISECOND)?.0)
     }
 }

@@ -1,13 +1,18 @@
-//! Encoding of the protocols inside TLS. Which messages are sent when is decided in `application`.
+//! Encoding of the protocols inside TLS: bodies, HTTP/1.1 (RFC 9112) with the requests of a polling gateway and the
+//! responses of the service, and WebSocket (RFC 6455), which HTTP opens; MQTT is in `mqtt`. Which messages are sent when
+//! is decided in `application`.
 
-pub(crate) mod http;
 pub(crate) mod mqtt;
-pub(crate) mod websocket;
 
 use std::borrow::Cow;
 use std::io::Write;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use flate2::write::ZlibEncoder;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sha1::{Digest, Sha1};
 
 use crate::SimulateError;
 use crate::scenario::Compression;
@@ -28,6 +33,116 @@ pub(crate) fn compressed(body: &[u8], compression: Compression) -> Result<Cow<'_
     }
 }
 
+/// The gateway's request for the next command.
+pub(crate) fn poll(host: &str) -> Vec<u8> {
+    format!("GET /v1/next HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\r\n").into_bytes()
+}
+
+/// The gateway's request with a body, which is already compressed, and with blanks in its head.
+pub(crate) fn post(host: &str, body: &[u8], compression: Compression, blanks: usize) -> Vec<u8> {
+    let head = format!(
+        "POST /v1/state HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{}Content-Length: {}{:blanks$}\r\n\r\n",
+        content_encoding(compression),
+        body.len(),
+        ""
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The service's response with a body, which is already compressed, and with blanks in its head: optional white space
+/// after a value (RFC 9110 section 5.6.3).
+pub(crate) fn found(time_ns: i64, body: &[u8], compression: Compression, blanks: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: application/json\r\n{}Content-Length: {}{:blanks$}\r\n\r\n",
+        date(time_ns),
+        content_encoding(compression),
+        body.len(),
+        ""
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The service's response without content, and so without a length (RFC 9110 section 8.6).
+pub(crate) fn nothing(time_ns: i64) -> Vec<u8> {
+    format!("HTTP/1.1 204 No Content\r\nDate: {}\r\n\r\n", date(time_ns)).into_bytes()
+}
+
+/// The header of RFC 9110 section 8.4 where there is one.
+fn content_encoding(compression: Compression) -> &'static str {
+    match compression {
+        Compression::None => "",
+        Compression::Deflate => "Content-Encoding: deflate\r\n",
+    }
+}
+
+/// The fixed-length date of RFC 9110 section 5.6.7.
+fn date(time_ns: i64) -> String {
+    let time = Timestamp::from_nanosecond(i128::from(time_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
+    time.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// The suffix of the client's key (RFC 6455 section 1.3).
+const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// The type of a frame (RFC 6455 section 11.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opcode {
+    Text = 1,
+    Binary = 2,
+    Close = 8,
+    Ping = 9,
+    Pong = 10,
+}
+
+/// A message as one frame. Clients mask their frames, servers do not (section 5.1).
+pub(crate) fn frame(opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
+    let masked: u8 = if mask.is_some() { 128 } else { 0 };
+    let mut frame = vec![0x80 | opcode as u8];
+    match payload.len() {
+        length @ 0..=125 => frame.push(masked + length as u8),
+        length @ 126..=65_535 => {
+            frame.push(masked + 126);
+            frame.extend((length as u16).to_be_bytes());
+        }
+        length => {
+            frame.push(masked + 127);
+            frame.extend((length as u64).to_be_bytes());
+        }
+    }
+    match mask {
+        Some(mask) => {
+            frame.extend(mask);
+            frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        }
+        None => frame.extend(payload),
+    }
+    frame
+}
+
+/// The client's opening request (section 4.1).
+pub(crate) fn upgrade_request(host: &str, key: [u8; 16]) -> Vec<u8> {
+    format!(
+        "GET /v1/gateway HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        BASE64_STANDARD.encode(key)
+    )
+    .into_bytes()
+}
+
+/// The server's response (section 4.2.2).
+pub(crate) fn upgrade_response(key: [u8; 16]) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {}\r\n\r\n",
+        accept(&BASE64_STANDARD.encode(key))
+    )
+    .into_bytes()
+}
+
+fn accept(key: &str) -> String {
+    BASE64_STANDARD.encode(Sha1::digest(format!("{key}{ACCEPT_SUFFIX}")))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -46,5 +161,44 @@ mod tests {
         ZlibDecoder::new(&*packed).read_to_end(&mut unpacked).unwrap();
         assert_eq!(unpacked, body);
         assert_eq!(compressed(body, Compression::None).unwrap(), &body[..]);
+    }
+
+    #[test]
+    fn responses_have_dates_and_lengths() {
+        let text = String::from_utf8(found(784_111_777_900_000_000, b"{}", Compression::None, 0)).unwrap();
+        // The example of RFC 9110 section 5.6.7.
+        assert!(text.contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"), "{text}");
+        assert!(text.ends_with("\r\nContent-Length: 2\r\n\r\n{}"), "{text}");
+        let size = |length: usize| found(0, &vec![b'x'; length], Compression::None, 0).len() - length;
+        assert_eq!((size(99) + 1, size(999) + 1), (size(100), size(1000)));
+        assert_eq!(nothing(0), b"HTTP/1.1 204 No Content\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n");
+        assert!(post("h", b"{}", Compression::None, 0).ends_with(b"Content-Length: 2\r\n\r\n{}"));
+        assert!(post("h", b"{}", Compression::None, 2).ends_with(b"Content-Length: 2  \r\n\r\n{}"));
+        let packed = String::from_utf8(post("h", b"{}", Compression::Deflate, 0)).unwrap();
+        assert!(packed.contains("\r\nContent-Encoding: deflate\r\nContent-Length: 2\r\n"), "{packed}");
+        assert!(poll("h").ends_with(b"\r\n\r\n"));
+    }
+
+    #[test]
+    fn the_length_field_grows_at_126_and_65536() {
+        let head = |length: usize| {
+            let frame = frame(Opcode::Text, &vec![b'x'; length], None);
+            frame[..frame.len() - length].to_vec()
+        };
+        assert_eq!(head(0), [0x81, 0]);
+        assert_eq!(head(125), [0x81, 125]);
+        assert_eq!(head(126), [0x81, 126, 0, 126]);
+        assert_eq!(head(65_535), [0x81, 126, 0xff, 0xff]);
+        assert_eq!(head(65_536), [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn frames_and_accept_keys_equal_the_examples_of_the_rfc() {
+        // Section 5.7: an unmasked and a masked "Hello"; section 1.3: the accept key.
+        assert_eq!(frame(Opcode::Text, b"Hello", None), [0x81, 5, 0x48, 0x65, 0x6c, 0x6c, 0x6f]);
+        let masked = [0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58];
+        assert_eq!(frame(Opcode::Text, b"Hello", Some([0x37, 0xfa, 0x21, 0x3d])), masked);
+        assert_eq!(frame(Opcode::Ping, b"", None), [0x89, 0]);
+        assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }

@@ -18,27 +18,21 @@
 mod application;
 mod background_traffic;
 mod bayes_limit;
-mod command_frames;
 mod command_generator;
-mod error;
 mod framing;
 mod home_life;
-mod labels;
 mod live_home;
 mod message_encoder;
 mod network;
 mod random_streams;
 pub mod scenario;
 mod schedule;
-mod sequence;
 mod simulation;
-mod time;
 mod tls;
 mod tls_connection;
 
 pub use bayes_limit::{BayesLimit, BayesLimitError, bayes_limit};
-pub use error::{ScenarioError, SimulateError};
 pub use home_life::AttackTime;
 pub use live_home::{CommandedDevice, Flight, LiveHome, LiveSession};
-pub use scenario::Scenario;
+pub use scenario::{Scenario, ScenarioError, SimulateError};
 pub use simulation::{SimulatedCapture, Simulation, TestForm, Truth, simulate, simulate_as};

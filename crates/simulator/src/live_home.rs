@@ -1,6 +1,8 @@
 //! A home that is commanded one command at a time: the same service, gateway and TLS as in a simulated capture, at times
 //! that somebody else decides.
 
+use std::collections::BTreeMap;
+
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use serde::Deserialize;
@@ -9,10 +11,9 @@ use crate::application::{MessageInput, MessagePadding, PushSession, alpn_protoco
 use crate::command_generator::{CommandGenerator, DeviceAction, WantedCommand, random_id};
 use crate::message_encoder::{BodyForm, MessageEncoder};
 use crate::network::{Hosts, TcpRoute, pcap_file};
-use crate::random_streams::{Purpose, Seed};
-use crate::scenario::{IdDraw, Resolution};
+use crate::random_streams::{DAY, Purpose, Seed};
+use crate::scenario::{DeviceKind, IdDraw, Resolution};
 use crate::schedule::{PlannedCommand, PlannedConnection};
-use crate::time::DAY;
 use crate::tls::{ServerIdentity, Side};
 use crate::tls_connection::TlsConnection;
 use crate::{Scenario, SimulateError};
@@ -65,7 +66,7 @@ impl LiveHome {
 
     /// The devices, as an inventory file.
     pub fn inventory(&self) -> Result<String, SimulateError> {
-        crate::labels::inventory(&self.scenario.devices)
+        inventory_file(&self.scenario.devices)
     }
 
     /// Opens the `number`th session of the gateway, which lasts a day at most.
@@ -199,4 +200,21 @@ const PCAP_HEADER_BYTES: usize = 24;
 
 fn flight(side: Side, records: Vec<u8>) -> Flight {
     Flight { is_from_gateway: side == Side::Client, records }
+}
+
+/// The devices as an inventory file: `[[device]]` with name, count and actions.
+pub(crate) fn inventory_file(devices: &[DeviceKind]) -> Result<String, SimulateError> {
+    toml::to_string(&BTreeMap::from([("device", devices)])).map_err(SimulateError::encoding("the inventory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inventory_reads_back_as_the_devices_of_a_scenario() {
+        let scenario = Scenario::default();
+        let text = inventory_file(&scenario.devices).unwrap();
+        assert_eq!(Scenario::from_toml(&text).unwrap().devices, scenario.devices);
+    }
 }

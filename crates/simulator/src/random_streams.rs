@@ -1,11 +1,16 @@
-//! Independent streams of random numbers from one seed, and random times from a scenario's ranges.
+//! Independent streams of random numbers from one seed, random times from a scenario's ranges, and the units of times,
+//! all in nanoseconds.
 
 use jiff::SignedDuration;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use crate::scenario::DurationRange;
-use crate::time::nanoseconds;
+
+pub(crate) const MICROSECOND: i64 = 1_000;
+pub(crate) const MILLISECOND: i64 = 1_000 * MICROSECOND;
+pub(crate) const SECOND: i64 = 1_000 * MILLISECOND;
+pub(crate) const DAY: i64 = 86_400 * SECOND;
 
 /// The purpose of a stream of random numbers. Each purpose has its own stream, so that an option that draws more
 /// numbers for one purpose changes nothing else.
@@ -72,4 +77,9 @@ pub(crate) fn recurring_times(
         next += random.random_range(period / 2 + 1..=period + period / 2 + 1);
     }
     times
+}
+
+/// A duration of the scenario in nanoseconds. Checked scenarios have none above a day.
+pub(crate) fn nanoseconds(duration: SignedDuration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

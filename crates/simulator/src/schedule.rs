@@ -5,9 +5,8 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::command_generator::{CapturePart, DeviceAction, WantedCommand, growing_id, random_id};
 use crate::message_encoder::{App, BodyForm};
-use crate::random_streams::{Purpose, Seed, random_duration};
+use crate::random_streams::{Purpose, SECOND, Seed, nanoseconds, random_duration};
 use crate::scenario::{CommandSettings, FirmwareChange, IdDraw, Scenario};
-use crate::time::{SECOND, nanoseconds};
 
 /// From the start of the capture to the first connection; with `mid-stream`, before it.
 const LEAD: i64 = 2 * SECOND;

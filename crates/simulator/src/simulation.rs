@@ -8,18 +8,16 @@ use rand_chacha::ChaCha20Rng;
 use sizeleak_platform::storage::replace;
 
 use crate::application::{Message, MessagePadding, MessageRole, PushSession, poll_messages};
-use crate::command_frames::{self, flow_frames};
 use crate::command_generator::{CapturePart, WantedCommand};
 use crate::home_life::{AttackTime, HomeLife};
-use crate::live_home::LiveHome;
-use crate::network::SimulatedPacket;
-use crate::random_streams::{Purpose, Seed};
+use crate::live_home::{LiveHome, inventory_file};
+use crate::network::{self, SimulatedPacket};
+use crate::random_streams::{DAY, MICROSECOND, MILLISECOND, Purpose, SECOND, Seed, nanoseconds};
 use crate::scenario::{Framing, Resolution};
 use crate::schedule::{PlannedConnection, Schedule, ScheduleRandom};
-use crate::time::{DAY, MICROSECOND, MILLISECOND, SECOND, nanoseconds};
 use crate::tls::ServerIdentity;
-use crate::tls_connection::SentMessage;
-use crate::{Scenario, SimulateError, labels, network};
+use crate::tls_connection::{self, SentMessage, flow_frames};
+use crate::{Scenario, SimulateError};
 
 /// A simulated home, captured while its commands are labelled and again later.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +109,7 @@ pub fn simulate_as(scenario: &Scenario, seed: u64, form: TestForm) -> Result<Sim
     let mut random = ScheduleRandom::new(test_seed);
     let (commands, attacks) = simulator.test_commands(test_ns, test_seed, &mut random)?;
     let (test, _) = simulator.part(CapturePart::Test, form, test_seed, test_ns, commands, random)?;
-    let inventory = labels::inventory(&scenario.devices)?;
+    let inventory = inventory_file(&scenario.devices)?;
     Ok(Simulation { learn, test, attacks, inventory, form })
 }
 
@@ -128,7 +126,7 @@ impl Simulation {
         let folder = folder.as_ref();
         fs::create_dir_all(folder)
             .map_err(|error| SimulateError(format!("{} cannot be created: {error}", folder.display())))?;
-        let attacks = labels::attacks(&self.attacks);
+        let attacks = attacks_csv(&self.attacks);
         let contents: [(&str, &[u8]); 6] = [
             ("learn.pcap", &self.learn.bytes),
             ("learn.csv", self.learn.labels.as_bytes()),
@@ -230,14 +228,14 @@ impl Simulator {
                 let captured = network::captured(all, scenario.capture, start_ns, random);
                 network::pcap_file(&captured, scenario.capture.resolution)?
             }
-            TestForm::Frames => command_frames::stream(&frames)?,
+            TestForm::Frames => tls_connection::frame_stream(&frames)?,
         };
         let mut random = seed.stream(Purpose::Labels, 0);
         let error = nanoseconds(scenario.labels.error);
         let labels = truths
             .iter()
             .map(|truth: &Truth| (truth.time_ns + random.random_range(-error..=error), truth.counts.as_slice()));
-        let labels = labels::csv(scenario, labels)?;
+        let labels = labels_csv(scenario, labels)?;
         Ok((SimulatedCapture { bytes, labels, truths }, schedule.end_ns))
     }
 
@@ -305,5 +303,52 @@ impl Simulator {
             })
         };
         sent.iter().filter_map(truth).collect()
+    }
+}
+
+/// Labels as CSV: `time` in seconds since the epoch with decimals, then a column for each action. A label has the time
+/// that a person wrote down, in nanoseconds since the epoch, and how often each action occurs.
+fn labels_csv<'a>(
+    scenario: &Scenario,
+    labels: impl Iterator<Item = (i64, &'a [u32])>,
+) -> Result<String, SimulateError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let header = std::iter::once("time").chain(scenario.action_names());
+    writer.write_record(header).map_err(SimulateError::encoding("labels"))?;
+    for (time_ns, counts) in labels {
+        let time = seconds(time_ns, scenario.capture.resolution);
+        let counts = counts.iter().map(u32::to_string);
+        writer.write_record(std::iter::once(time).chain(counts)).map_err(SimulateError::encoding("labels"))?;
+    }
+    let bytes = writer.into_inner().map_err(SimulateError::encoding("labels"))?;
+    String::from_utf8(bytes).map_err(SimulateError::encoding("labels"))
+}
+
+/// The times of attacks as CSV: `time` in seconds since the epoch with decimals, and what happened.
+fn attacks_csv(attacks: &[AttackTime]) -> String {
+    let row = |AttackTime { kind, start_ns }: &AttackTime| {
+        format!("{},{kind}\n", seconds(*start_ns, Resolution::Microsecond))
+    };
+    std::iter::once("time,attack\n".to_owned()).chain(attacks.iter().map(row)).collect()
+}
+
+fn seconds(time_ns: i64, resolution: Resolution) -> String {
+    let (seconds, rest) = (time_ns.div_euclid(SECOND), time_ns.rem_euclid(SECOND));
+    match resolution {
+        Resolution::Microsecond => format!("{seconds}.{:06}", rest / 1_000),
+        Resolution::Nanosecond => format!("{seconds}.{rest:09}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_have_the_resolution_of_the_capture() {
+        let label = (1_767_600_000_012_345_678, &[1, 0, 2, 0, 0, 0, 0][..]);
+        let text = labels_csv(&Scenario::default(), [label].into_iter()).unwrap();
+        assert_eq!(text, "time,on,off,toggle,timer,dim,white,colour\n1767600000.012345,1,0,2,0,0,0,0\n");
+        assert_eq!(seconds(1_000_000_001, Resolution::Nanosecond), "1.000000001");
     }
 }

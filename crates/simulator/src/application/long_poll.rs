@@ -11,12 +11,10 @@ use rand_chacha::ChaCha20Rng;
 use super::padding::MessagePadding;
 use super::{Message, MessageInput, MessageRole, replies};
 use crate::SimulateError;
-use crate::framing::compressed;
-use crate::framing::http;
-use crate::random_streams::{random_duration, recurring_times};
+use crate::framing::{self, compressed};
+use crate::random_streams::{MILLISECOND, nanoseconds, random_duration, recurring_times};
 use crate::scenario::Scenario;
 use crate::schedule::PlannedCommand;
-use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
 /// All messages of a connection, in order of time.
@@ -34,7 +32,7 @@ pub(crate) fn poll_messages(
     let mut answered = None;
     while gateway.time_ns < close_ns || commands.peek().is_some() {
         gateway.post_readings()?;
-        let poll = http::poll(&input.scenario.network.name);
+        let poll = framing::poll(&input.scenario.network.name);
         // The first poll behind a command comes with its replies, and each command has one.
         let role = answered.take().map_or(MessageRole::Other, MessageRole::Reply);
         gateway.push(gateway.time_ns, Side::Client, poll, role);
@@ -47,7 +45,7 @@ pub(crate) fn poll_messages(
             break;
         } else {
             let time_ns = arrived_ns + timeout;
-            gateway.push(time_ns, Side::Server, http::nothing(time_ns), MessageRole::Other);
+            gateway.push(time_ns, Side::Server, framing::nothing(time_ns), MessageRole::Other);
             gateway.pause();
         }
     }
@@ -93,11 +91,11 @@ impl PollingGateway<'_, '_> {
         let Scenario { session, network, telemetry, .. } = self.input.scenario;
         let (body, rest) = self.padding.fill(Side::Client, role, body)?;
         let body = compressed(&body, session.compression)?;
-        let request = http::post(&network.name, &body, session.compression, rest);
+        let request = framing::post(&network.name, &body, session.compression, rest);
         self.push(self.time_ns, Side::Client, request, role);
         let think = random_duration(telemetry.think, self.random);
         let answered_ns = self.time_ns + self.round_trip + think;
-        self.push(answered_ns, Side::Server, http::nothing(answered_ns), MessageRole::Other);
+        self.push(answered_ns, Side::Server, framing::nothing(answered_ns), MessageRole::Other);
         self.pause();
         Ok(())
     }
@@ -116,7 +114,7 @@ impl PollingGateway<'_, '_> {
         let body = encoder.command(command.form, command.message_id, time_ns, &command.actions);
         let (compression, role) = (scenario.session.compression, MessageRole::Command(index));
         let (body, rest) = self.padding.fill(Side::Server, role, body)?;
-        let response = http::found(time_ns, &compressed(&body, compression)?, compression, rest);
+        let response = framing::found(time_ns, &compressed(&body, compression)?, compression, rest);
         self.push(time_ns, Side::Server, response, role);
         self.pause();
         for (delay_ns, bodies) in replies(command, scenario.replies, encoder, self.random) {

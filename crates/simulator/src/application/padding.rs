@@ -6,11 +6,10 @@ use sizeleak_model::policies::{Draw, PaddingKey, PaddingPolicy};
 
 use super::push_protocol::PushProtocol;
 use super::{Message, MessageRole};
-use crate::SimulateError;
-use crate::framing::http;
 use crate::scenario::{Compression, Framing, PaddingLayer, Scenario, TlsSettings};
 use crate::schedule::PlannedCommand;
 use crate::tls::{MAX_PLAINTEXT, Side, record_plaintexts};
+use crate::{SimulateError, framing};
 
 const MAX_MESSAGE: usize = 1 << 26;
 /// The most bytes that a framing adds.
@@ -192,8 +191,8 @@ fn message_length(scenario: &Scenario, side: Side, body: usize) -> Result<usize,
     let random = &mut ChaCha20Rng::seed_from_u64(0);
     let message = match (PushProtocol::new(scenario), side) {
         (Some(mut protocol), _) => protocol.message(side, &body, random).map(|[message, _]| message)?,
-        (None, Side::Server) => http::found(0, &body, Compression::None, 0),
-        (None, Side::Client) => http::post(&scenario.network.name, &body, Compression::None, 0),
+        (None, Side::Server) => framing::found(0, &body, Compression::None, 0),
+        (None, Side::Client) => framing::post(&scenario.network.name, &body, Compression::None, 0),
     };
     Ok(message.len())
 }

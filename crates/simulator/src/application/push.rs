@@ -10,9 +10,8 @@ use super::push_protocol::PushProtocol;
 use super::{Message, MessageInput, MessageRole, replies};
 use crate::SimulateError;
 use crate::framing::compressed;
-use crate::random_streams::{random_duration, recurring_times};
+use crate::random_streams::{MILLISECOND, SECOND, nanoseconds, random_duration, recurring_times};
 use crate::schedule::PlannedCommand;
-use crate::time::{MILLISECOND, SECOND, nanoseconds};
 use crate::tls::Side;
 
 #[derive(Debug)]

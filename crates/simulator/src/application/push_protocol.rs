@@ -4,7 +4,7 @@ use rand::{Rng, RngExt};
 use rand_chacha::ChaCha20Rng;
 
 use crate::SimulateError;
-use crate::framing::{mqtt, websocket};
+use crate::framing::{self, mqtt};
 use crate::scenario::{Compression, Framing, QualityOfService, Scenario};
 use crate::tls::Side;
 
@@ -17,7 +17,7 @@ const STATES: &str = "home/20/state";
 #[derive(Debug, Clone)]
 pub(super) enum PushProtocol {
     /// Text or binary frames, masked by the gateway.
-    WebSocket { host: String, opcode: websocket::Opcode },
+    WebSocket { host: String, opcode: framing::Opcode },
     /// A topic for either direction.
     Mqtt {
         quality: QualityOfService,
@@ -33,8 +33,8 @@ impl PushProtocol {
         match scenario.session.framing {
             Framing::Websocket => {
                 let opcode = match scenario.session.compression {
-                    Compression::None => websocket::Opcode::Text,
-                    Compression::Deflate => websocket::Opcode::Binary,
+                    Compression::None => framing::Opcode::Text,
+                    Compression::Deflate => framing::Opcode::Binary,
                 };
                 Some(Self::WebSocket { host: scenario.network.name.clone(), opcode })
             }
@@ -56,8 +56,8 @@ impl PushProtocol {
             Self::WebSocket { host, .. } => {
                 let mut key = [0; 16];
                 random.fill_bytes(&mut key);
-                let request = websocket::upgrade_request(host, key);
-                Ok(vec![(Side::Client, request), (Side::Server, websocket::upgrade_response(key))])
+                let request = framing::upgrade_request(host, key);
+                Ok(vec![(Side::Client, request), (Side::Server, framing::upgrade_response(key))])
             }
             Self::Mqtt { quality, keep_alive_seconds, identifiers: [client, _] } => {
                 let quality = u8::from(*quality == QualityOfService::AtLeastOnce);
@@ -83,7 +83,7 @@ impl PushProtocol {
         match self {
             Self::WebSocket { opcode, .. } => {
                 let mask = (side == Side::Client).then(|| random.random());
-                Ok([websocket::frame(*opcode, body, mask), Vec::new()])
+                Ok([framing::frame(*opcode, body, mask), Vec::new()])
             }
             Self::Mqtt { quality, identifiers: [client, broker], .. } => {
                 let (topic, last) = if side == Side::Client { (STATES, client) } else { (COMMANDS, broker) };
@@ -101,7 +101,7 @@ impl PushProtocol {
         match self {
             Self::WebSocket { .. } if bytes > 0 => {
                 let payload = bytes.saturating_sub(2 + mask.map_or(0, |mask| mask.len()));
-                websocket::frame(websocket::Opcode::Pong, &vec![0; payload], mask)
+                framing::frame(framing::Opcode::Pong, &vec![0; payload], mask)
             }
             _ => Vec::new(),
         }
@@ -111,8 +111,8 @@ impl PushProtocol {
     pub(super) fn keep_alive(&self, random: &mut ChaCha20Rng) -> [Vec<u8>; 2] {
         match self {
             Self::WebSocket { .. } => {
-                let ping = websocket::frame(websocket::Opcode::Ping, b"ping", Some(random.random()));
-                [ping, websocket::frame(websocket::Opcode::Pong, b"ping", None)]
+                let ping = framing::frame(framing::Opcode::Ping, b"ping", Some(random.random()));
+                [ping, framing::frame(framing::Opcode::Pong, b"ping", None)]
             }
             Self::Mqtt { .. } => [mqtt::PINGREQ.to_vec(), mqtt::PINGRESP.to_vec()],
         }
@@ -123,7 +123,7 @@ impl PushProtocol {
         match self {
             // 1001: going away (RFC 6455 section 7.4.1).
             Self::WebSocket { .. } => {
-                websocket::frame(websocket::Opcode::Close, &1001_u16.to_be_bytes(), Some(random.random()))
+                framing::frame(framing::Opcode::Close, &1001_u16.to_be_bytes(), Some(random.random()))
             }
             Self::Mqtt { .. } => mqtt::DISCONNECT.to_vec(),
         }

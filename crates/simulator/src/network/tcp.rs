@@ -9,10 +9,10 @@ use etherparse::{TcpHeader, TcpOptionElement};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::packet::{Host, SimulatedPacket, failed};
+use super::{Host, SimulatedPacket, failed};
 use crate::SimulateError;
+use crate::random_streams::{MICROSECOND, MILLISECOND, nanoseconds};
 use crate::scenario::{InitialSequence, NetworkSettings};
-use crate::time::{MICROSECOND, MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
 /// From the capture point to the client and back.

@@ -14,8 +14,9 @@ use aes::cipher::{
 };
 use aes::{Aes128, Aes256};
 use cbc::{Decryptor, Encryptor};
+use hmac::digest::OutputSizeUser;
 use hmac::digest::common::KeySizeUser;
-use hmac::digest::{OutputSizeUser, typenum::Unsigned};
+use hmac::digest::typenum::Unsigned;
 use hmac::{Hmac, KeyInit, Mac};
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, InboundPlainMessage, KeyBlockShape, MessageDecrypter, MessageEncrypter,
@@ -27,7 +28,7 @@ use rustls::{CipherSuite, ConnectionTrafficSecrets, Error, SupportedCipherSuite,
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::seeded_random::SeededRandom;
+use super::SeededRandom;
 
 /// The size of an AES block and of an initialisation vector, in bytes.
 const BLOCK: usize = 16;

@@ -1,22 +1,30 @@
 //! A TLS session: both ends, their handshake, and the records of each message.
+//!
+//! rustls removes the record padding of TLS 1.3 (RFC 8446 section 5.4) but never adds it. So the encrypter of a padded
+//! suite gets a message that ends in the true content type and zeros, with a last zero in the place of the type that it
+//! appends itself: its ciphertext is that of a padded record.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use rand_chacha::ChaCha20Rng;
 use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::cipher::{
+    AeadKey, Iv, MessageDecrypter, MessageEncrypter, OutboundChunks, OutboundOpaqueMessage, OutboundPlainMessage,
+    Tls13AeadAlgorithm, UnsupportedOperationError,
+};
+use rustls::crypto::ring::{self, cipher_suite as suites};
 use rustls::pki_types::{PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{
-    ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection, SupportedCipherSuite,
+    ClientConfig, ClientConnection, Connection, ConnectionTrafficSecrets, ContentType, Error, RootCertStore,
+    ServerConfig, ServerConnection, SupportedCipherSuite, Tls13CipherSuite,
 };
 
-use super::cbc;
-use super::identity::ServerIdentity;
-use super::padded_records::{RecordPadding, with_padding};
-use super::seeded_random::{InstalledGenerator, SeededRandom, SeededX25519};
+use super::{InstalledGenerator, SeededRandom, SeededX25519, ServerIdentity, cbc};
 use crate::SimulateError;
 use crate::scenario::{Suite, TlsSettings, Version};
 
@@ -233,6 +241,85 @@ pub(crate) fn record_lengths(mut records: &[u8]) -> Vec<usize> {
         records = rest.get(length..).unwrap_or_default();
     }
     lengths
+}
+
+const PLAIN: [SupportedCipherSuite; 3] =
+    [suites::TLS13_AES_128_GCM_SHA256, suites::TLS13_AES_256_GCM_SHA384, suites::TLS13_CHACHA20_POLY1305_SHA256];
+
+thread_local! {
+    static PADDING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The bytes that pad the records which this thread encrypts; when dropped, none.
+#[derive(Debug)]
+struct RecordPadding(());
+
+impl RecordPadding {
+    /// Pads records from now on.
+    fn of_next_record(bytes: usize) -> Self {
+        PADDING.set(bytes);
+        Self(())
+    }
+}
+
+impl Drop for RecordPadding {
+    fn drop(&mut self) {
+        PADDING.set(0);
+    }
+}
+
+/// A suite of TLS 1.3 whose records are padded.
+fn with_padding(plain: SupportedCipherSuite) -> SupportedCipherSuite {
+    static SUITES: LazyLock<Vec<Tls13CipherSuite>> = LazyLock::new(|| PLAIN.into_iter().filter_map(padded).collect());
+    let padded = SUITES.iter().find(|padded| padded.common.suite == plain.suite());
+    padded.map_or(plain, SupportedCipherSuite::Tls13)
+}
+
+/// A suite of TLS 1.3 that pads as [`RecordPadding`] says.
+fn padded(suite: SupportedCipherSuite) -> Option<Tls13CipherSuite> {
+    let suite = suite.tls13()?;
+    let aead: &'static dyn Tls13AeadAlgorithm = Box::leak(Box::new(PaddedAead(suite.aead_alg)));
+    let common = rustls::crypto::CipherSuiteCommon { ..suite.common };
+    Some(Tls13CipherSuite { common, hkdf_provider: suite.hkdf_provider, aead_alg: aead, quic: None })
+}
+
+/// An algorithm whose records are padded.
+struct PaddedAead(&'static dyn Tls13AeadAlgorithm);
+
+impl Tls13AeadAlgorithm for PaddedAead {
+    fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
+        Box::new(PaddedEncrypter(self.0.encrypter(key, iv)))
+    }
+
+    fn decrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageDecrypter> {
+        self.0.decrypter(key, iv)
+    }
+
+    fn key_len(&self) -> usize {
+        self.0.key_len()
+    }
+
+    fn extract_keys(&self, key: AeadKey, iv: Iv) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv)
+    }
+}
+
+struct PaddedEncrypter(Box<dyn MessageEncrypter>);
+
+impl MessageEncrypter for PaddedEncrypter {
+    fn encrypt(&mut self, message: OutboundPlainMessage<'_>, sequence: u64) -> Result<OutboundOpaqueMessage, Error> {
+        let Some(further) = PADDING.get().checked_sub(1) else { return self.0.encrypt(message, sequence) };
+        let OutboundPlainMessage { typ, version, payload } = message;
+        let mut inner = payload.to_vec();
+        inner.extend(typ.to_array());
+        inner.resize(inner.len() + further, 0);
+        let payload = OutboundChunks::Single(&inner);
+        self.0.encrypt(OutboundPlainMessage { typ: ContentType::Unknown(0), version, payload }, sequence)
+    }
+
+    fn encrypted_payload_len(&self, payload: usize) -> usize {
+        self.0.encrypted_payload_len(payload + PADDING.get())
+    }
 }
 
 #[cfg(test)]

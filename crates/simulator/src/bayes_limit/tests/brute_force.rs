@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::enumeration::{choose, entropy, number_probabilities};
-use super::{device, is_near};
+use super::{choose, device, entropy, is_near, number_probabilities};
 use crate::application::padded_length;
 use crate::bayes_limit::{BayesLimit, bayes_limit};
 use crate::command_generator::{DeviceAction, id_widths};

@@ -13,11 +13,10 @@ use rand_chacha::ChaCha20Rng;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ContentType, ProtocolVersion, RootCertStore, Stream};
 
-use super::super::identity::ServerIdentity;
-use super::super::seeded_random::InstalledGenerator;
 use super::super::session::provider;
 use super::*;
 use crate::scenario::{Suite, TlsSettings, Version};
+use crate::tls::{InstalledGenerator, ServerIdentity};
 
 type Sha1Keys = DirectionKeys<Aes128, Hmac<Sha1>>;
 
