@@ -1,5 +1,6 @@
 //! What is seen of commands through a tunnel, such as WireGuard or IPsec ESP: their packets, padded and added up with
-//! those that other flows send at the same time.
+//! those that other flows send at the same time. Here are the packets that carry a message: how many there are, and how
+//! long.
 //!
 //! The observer counts packets and adds up their bytes. He does not use which packet is which: whoever can tell those of
 //! the command from the others sees what there is without background, so that these figures bound those of all observers
@@ -7,10 +8,268 @@
 
 #![warn(clippy::indexing_slicing)]
 
-mod background;
-mod packets;
 mod tunnel_audit;
 
-pub use background::{Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, WINDOW_NS};
-pub use packets::{Burst, TCP_HEADER, Tunnel, TunnelError, TunnelKind, UDP_HEADER};
-pub use tunnel_audit::{TunnelAudit, flows_in_words};
+use std::fmt::{self, Display, Formatter};
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::Serialize;
+use sizeleak_model::policies::{PaddingPolicy, TLS_RECORD_BYTES};
+use sizeleak_model::{Basis, Model};
+use thiserror::Error;
+
+pub use tunnel_audit::{
+    Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, TunnelAudit, WINDOW_NS, flows_in_words,
+};
+
+/// The header of a TLS record (RFC 8446, section 5.1), in bytes.
+const RECORD_HEADER: u64 = 5;
+
+/// The IP headers without options, in bytes.
+const IPV4_HEADER: u64 = 20;
+const IPV6_HEADER: u64 = 40;
+
+pub const UDP_HEADER: u64 = 8;
+
+/// The TCP header with timestamps (RFC 7323, section 3.2), which servers send with every segment, in bytes.
+pub const TCP_HEADER: u64 = 20 + 12;
+
+/// What hides packets, by its name: `wireguard`, `esp-gcm`, `esp-cbc`, or a padding policy without chance, by which a
+/// tunnel that is otherwise WireGuard pads each packet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TunnelKind {
+    WireGuard,
+    /// IPsec ESP in tunnel mode with AES-GCM.
+    EspGcm,
+    /// IPsec ESP in tunnel mode with AES-CBC and HMAC-SHA-256.
+    EspCbc,
+    /// A tunnel that pads packets by a policy.
+    Padded(PaddingPolicy),
+}
+
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[error(
+    "`{0}` is no tunnel: give wireguard, esp-gcm, esp-cbc, or how packets are padded, by a policy without chance such as \
+     multiple:128"
+)]
+pub struct TunnelError(String);
+
+/// How a tunnel carries the messages of a model's gateway.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tunnel {
+    #[serde(serialize_with = "as_text")]
+    kind: TunnelKind,
+    padding: PaddingPolicy,
+    /// What is padded with each packet, in bytes.
+    trailer: u64,
+    /// What is added to each padded packet, in bytes.
+    added: u64,
+    /// The longest inner packet, in bytes.
+    mtu: u64,
+    /// What IP and TCP add to what a packet carries of a message, in bytes.
+    headers: u64,
+    /// What TLS adds to each record, in bytes.
+    record_overhead: u64,
+}
+
+/// What an observer sees at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Burst {
+    pub packets: u64,
+    /// Their bytes together: what UDP or IP carries.
+    pub bytes: u64,
+}
+
+impl Burst {
+    /// Both at once.
+    #[must_use]
+    fn with(self, other: Self) -> Self {
+        Self { packets: self.packets.saturating_add(other.packets), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+impl FromStr for TunnelKind {
+    type Err = TunnelError;
+
+    fn from_str(name: &str) -> Result<Self, TunnelError> {
+        let padded = || name.parse().ok().filter(|policy: &PaddingPolicy| policy.draw().is_none()).map(Self::Padded);
+        let standard = [Self::WireGuard, Self::EspGcm, Self::EspCbc].into_iter().find(|kind| kind.to_string() == name);
+        standard.or_else(padded).ok_or_else(|| TunnelError(name.to_owned()))
+    }
+}
+
+impl Display for TunnelKind {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WireGuard => formatter.write_str("wireguard"),
+            Self::EspGcm => formatter.write_str("esp-gcm"),
+            Self::EspCbc => formatter.write_str("esp-cbc"),
+            Self::Padded(policy) => policy.fmt(formatter),
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(kind: &TunnelKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(kind)
+}
+
+impl Tunnel {
+    /// A tunnel to the gateway of a model. Packets are IPv6 if its address is.
+    ///
+    /// The longest inner packet is WireGuard's default, which leaves room for IPv6 in 1500 bytes; for ESP it is what fills
+    /// 1500 bytes of IPv4.
+    pub fn new(kind: TunnelKind, model: &Model) -> Self {
+        // WireGuard: type, receiver, counter, and the tag (section 5.4.6 of its paper). ESP: SPI and sequence number, IV, tag
+        // (RFC 4303, section 2; RFC 4106, section 3; RFC 3602, section 2; RFC 4868, section 2.3); the trailer is the length of
+        // the padding and the next header, which end at a multiple of 4 bytes or of the cipher's block.
+        let (block, trailer, added, mtu) = match &kind {
+            TunnelKind::WireGuard | TunnelKind::Padded(_) => (16, 0, 16 + 16, 1420),
+            TunnelKind::EspGcm => (4, 2, 8 + 8 + 16, 1446),
+            TunnelKind::EspCbc => (16, 2, 8 + 16 + 16, 1438),
+        };
+        let padding = match &kind {
+            TunnelKind::Padded(policy) => policy.clone(),
+            _ => PaddingPolicy::Multiple { bytes: block },
+        };
+        let cipher = match model.learned.basis {
+            Basis::Plaintext { record_overhead: [least, _], .. } => u64::from(least),
+            Basis::Wire => 0,
+        };
+        let headers = ip_header(model.scope.gateway) + TCP_HEADER;
+        Self { kind, padding, trailer, added, mtu, headers, record_overhead: cipher + RECORD_HEADER }
+    }
+
+    pub fn title(&self) -> String {
+        match &self.kind {
+            TunnelKind::WireGuard => "WireGuard".to_owned(),
+            TunnelKind::EspGcm => "IPsec ESP, AES-GCM".to_owned(),
+            TunnelKind::EspCbc => "IPsec ESP, AES-CBC".to_owned(),
+            TunnelKind::Padded(policy) => format!("padding {policy}"),
+        }
+    }
+
+    pub fn in_words(&self) -> String {
+        let Self { padding, trailer, added, mtu, headers, record_overhead, .. } = self;
+        let trailer = if *trailer > 0 { format!(", with {trailer} bytes of trailer,") } else { String::new() };
+        let padded = match padding {
+            PaddingPolicy::Multiple { bytes } => format!("to a multiple of {bytes} bytes"),
+            policy => format!("as `{policy}`"),
+        };
+        format!(
+            "each packet{trailer} is padded {padded} and gets {added} more; a command is one TLS record, {record_overhead} \
+             bytes longer, in packets of up to {mtu} bytes, of which IP and TCP take {headers}"
+        )
+    }
+
+    /// The packets with a message, whose bytes are those of its plaintext, or those of its records where the model knows no
+    /// others.
+    pub fn message(&self, bytes: u64) -> Burst {
+        let records = bytes.div_ceil(TLS_RECORD_BYTES).max(1);
+        self.sent(bytes.saturating_add(records.saturating_mul(self.record_overhead)), self.headers)
+    }
+
+    /// The longest message whose packets have at most so many bytes.
+    pub fn greatest_message(&self, bytes: u64) -> u64 {
+        // The packets are at least as long as the message.
+        let (mut fits, mut too_long) = (0, bytes.saturating_add(1));
+        while too_long - fits > 1 {
+            let middle = fits + (too_long - fits) / 2;
+            if self.message(middle).bytes <= bytes { fits = middle } else { too_long = middle }
+        }
+        fits
+    }
+
+    /// The packets with so many bytes, each with headers of so many; one packet if there are none.
+    fn sent(&self, bytes: u64, headers: u64) -> Burst {
+        let payload = self.mtu - headers;
+        let packets = bytes.div_ceil(payload).max(1);
+        let full = self.outer(self.mtu).saturating_mul(packets - 1);
+        let last = self.outer(bytes - payload.saturating_mul(packets - 1) + headers);
+        Burst { packets, bytes: full.saturating_add(last) }
+    }
+
+    /// The packets with what a datagram or a segment carries to an address under a header of UDP or TCP; more than one where
+    /// a capture shows segments that the network card cuts.
+    pub fn packets(&self, bytes: u64, to: IpAddr, transport_header: u64) -> Burst {
+        self.sent(bytes, ip_header(Some(to)) + transport_header)
+    }
+
+    /// The bytes of a packet outside, which padding makes no longer than the longest one.
+    fn outer(&self, packet: u64) -> u64 {
+        let inner = packet + self.trailer;
+        let padded = self.padding.padded(inner).unwrap_or(inner);
+        padded.min(self.mtu + self.trailer).max(inner) + self.added
+    }
+}
+
+fn ip_header(address: Option<IpAddr>) -> u64 {
+    if address.is_some_and(|address| address.is_ipv6()) { IPV6_HEADER } else { IPV4_HEADER }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tunnel(name: &str) -> Tunnel {
+        let model = Model::from_toml(include_str!("../../../examples/home/model.toml")).unwrap();
+        Tunnel::new(name.parse().unwrap(), &model)
+    }
+
+    /// The bytes of one packet outside, for a packet inside.
+    fn outer(name: &str, packet: u64) -> u64 {
+        let to = IpAddr::from([192, 0, 2, 1]);
+        let Burst { packets, bytes } = tunnel(name).packets(packet - IPV4_HEADER - UDP_HEADER, to, UDP_HEADER);
+        assert_eq!(packets, 1);
+        bytes
+    }
+
+    #[test]
+    fn packets_are_as_long_as_the_standards_make_them() {
+        // A ping of 84 bytes, and packets around the longest one.
+        assert_eq!(
+            [84, 96, 97, 1408, 1409, 1420].map(|packet| outer("wireguard", packet)),
+            [128, 128, 144, 1440, 1452, 1452]
+        );
+        assert_eq!([84, 86, 87, 1446].map(|packet| outer("esp-gcm", packet)), [120, 120, 124, 1480]);
+        assert_eq!([84, 94, 95, 1438].map(|packet| outer("esp-cbc", packet)), [136, 136, 152, 1480]);
+        assert_eq!([84, 129, 1419].map(|packet| outer("multiple:128", packet)), [160, 288, 1452]);
+        assert_eq!([84, 1300].map(|packet| outer("none", packet)), [116, 1332]);
+    }
+
+    #[test]
+    fn a_message_fills_packets() {
+        // 24 bytes of cipher, 5 of TLS, 52 of IP and TCP; a packet carries 1368 bytes.
+        let wireguard = tunnel("wireguard");
+        assert_eq!(wireguard.message(123), Burst { packets: 1, bytes: 208 + 32 });
+        assert_eq!(wireguard.message(1339), Burst { packets: 1, bytes: 1452 });
+        assert_eq!(wireguard.message(1340), Burst { packets: 2, bytes: 1452 + 64 + 32 });
+        // A message of more than 16384 bytes has a second record, with a header of its own.
+        assert_eq!(wireguard.message(16_384), Burst { packets: 12, bytes: 12 * 1452 });
+        assert_eq!(wireguard.message(16_385), Burst { packets: 13, bytes: 12 * 1452 + 80 + 32 });
+        assert_eq!(wireguard.message(0).packets, 1);
+    }
+
+    #[test]
+    fn the_greatest_message_is_the_last_one_whose_packets_are_no_longer() {
+        for name in ["wireguard", "esp-gcm", "esp-cbc", "none", "padme"] {
+            let tunnel = tunnel(name);
+            for bytes in (0..40_000).step_by(97) {
+                let sent = tunnel.message(bytes).bytes;
+                let greatest = tunnel.greatest_message(sent);
+                assert!(greatest >= bytes && tunnel.message(greatest).bytes == sent, "{name} {bytes}");
+                assert!(tunnel.message(greatest + 1).bytes > sent, "{name} {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn tunnels_are_known_by_their_names() {
+        for name in ["wireguard", "esp-gcm", "esp-cbc", "multiple:128", "padme"] {
+            assert_eq!(name.parse::<TunnelKind>().unwrap().to_string(), name);
+        }
+        for name in ["", "vpn", "random:64", "multiple:0"] {
+            assert_eq!(name.parse::<TunnelKind>(), Err(TunnelError(name.to_owned())));
+        }
+    }
+}

@@ -10,7 +10,7 @@
 use sizeleak_model::policies::PaddingPolicy;
 
 use crate::padding::bucket_table::{BucketTable, Goal, TableRules, TableSearch, Weights, buckets_from};
-use crate::padding::padded_home::{JudgedPolicy, PaddedHome};
+use crate::padding::{JudgedPolicy, PaddedHome};
 
 /// Beginnings of tables that are kept for each number of sizes. Fewer are all kept, so that the tables between two corners
 /// are exact for small inventories.

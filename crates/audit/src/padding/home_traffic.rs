@@ -5,10 +5,10 @@ use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Model, SingleReplies};
 
 use crate::leakage::Learned;
+use crate::padding::PaddingCost;
 use crate::padding::countermeasures::{
     CommandTraffic, CountermeasureCost, CountermeasureError, Countermeasures, DAY, ReplyForm, ReplyTraffic,
 };
-use crate::padding::padded_home::PaddingCost;
 use crate::padding::padded_observation::{PaddedOutputs, seen_rows};
 use crate::padding::shared_record::SharedRecord;
 use sizeleak_inference::channel::{EpsilonKnowledge, KeyFigures, Observation, Observer};

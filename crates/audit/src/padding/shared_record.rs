@@ -4,7 +4,7 @@ use sizeleak_model::Pmf;
 use sizeleak_model::policies::PaddingPolicy;
 
 use crate::padding::countermeasures::{CountermeasureError, Sending};
-use crate::padding::padded_home::expected_padding;
+use crate::padding::expected_padding;
 use crate::padding::padded_observation::{PaddedOutputs, SparseSums};
 use sizeleak_inference::channel::{Channel, ChannelRow, KeyFigures, Observation};
 use sizeleak_inference::space::SizeRow;
