@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::judge::{Judgement, TruthRank};
-use crate::statistics::share::wilson;
-use crate::statistics::{Confidence, Interval};
+use crate::statistics::{Confidence, Interval, wilson};
 
 /// Labels are not surer than this: people and logs err.
 const SUREST_LABEL: f64 = 0.99;

@@ -10,12 +10,10 @@ use sizeleak_labels::{LabelFile, LabelFileError};
 use sizeleak_learning::{LearningOutcome, LearningRun, command_times};
 use sizeleak_pipeline::{InputPart, Pipeline};
 
-use crate::error::EvaluationError;
 use crate::evaluation::{Evaluation, JudgedPart};
 use crate::evaluator::judge_model;
-use crate::judged_run::JudgedRun;
-use crate::statistics::share::wilson;
-use crate::statistics::{Confidence, Interval};
+use crate::judged_run::{EvaluationError, JudgedRun};
+use crate::statistics::{Confidence, Interval, wilson};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldCount {

@@ -8,11 +8,10 @@ use sizeleak_model::{LearnedPadding, Model, ModelSet};
 use sizeleak_pipeline::{InputError, ModelFit, Pipeline, PipelineInput, RunError, TrafficSeen};
 
 use crate::conclusion::subject;
-use crate::error::EvaluationError;
 use crate::evaluation::Evaluation;
 use crate::information::prior_bits;
 use crate::judge::CandidateJudge;
-use crate::judged_run::{JudgedCommand, JudgedRun, LabelIndex, MatchedCommands, after_pruning};
+use crate::judged_run::{EvaluationError, JudgedCommand, JudgedRun, LabelIndex, MatchedCommands, after_pruning};
 use crate::padded_input::{PaddedInput, PaddingOverhead};
 
 /// The stages that work on commands, in order.

@@ -1,14 +1,19 @@
-//! What one pipeline answered for the labelled commands. Commands are judged by the labels near them as they arrive:
-//! candidate lists are too long to keep.
+//! What one pipeline answered for the labelled commands, the outcome of every single one as rows of a table, and why
+//! pipelines cannot be evaluated. Commands are judged by the labels near them as they arrive: candidate lists are too
+//! long to keep.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 
+use serde::Serialize;
 use sizeleak_frame::{Command, Identification};
-use sizeleak_labels::{LabelFile, Matching, Tolerance};
-use sizeleak_pipeline::{ModelFit, RunError};
+use sizeleak_labels::{LabelFile, LabelFileError, Matching, Tolerance};
+use sizeleak_learning::LearningError;
+use sizeleak_model::InventoryError;
+use sizeleak_pipeline::{ConfigError, InputError, ModelFit, RunError};
+use thiserror::Error;
 
-use crate::error::EvaluationError;
-use crate::judge::{CandidateJudge, JudgedLabel, Judgement};
+use crate::judge::{CandidateJudge, JudgedLabel, Judgement, TruthRank};
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
 #[derive(Debug)]
@@ -183,6 +188,119 @@ pub(crate) fn after_pruning(after: Vec<JudgedCommand>, before: &[JudgedCommand])
         None => command,
     };
     after.into_iter().map(complete).collect()
+}
+
+#[derive(Debug, Error)]
+pub enum EvaluationError {
+    #[error(transparent)]
+    Labels(#[from] LabelFileError),
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Learning(#[from] LearningError),
+    #[error("a temporary file for the model cannot be written: {0}")]
+    TemporaryFile(#[from] io::Error),
+    #[error(
+        "the bytes of plaintext in these commands are not known, and policies pad plaintext: capture a handshake, or \
+         learn with `--cipher`"
+    )]
+    NoPlaintext,
+    #[error("the model says that commands are padded already: they cannot be padded by another policy")]
+    PaddedAlready,
+    #[error(
+        "the pipeline ends before candidates are made: answers start with the decomposer; `sizeleak evaluate` compares the stages \
+         before it in several pipelines"
+    )]
+    NoCandidates,
+}
+
+impl From<ConfigError> for EvaluationError {
+    fn from(error: ConfigError) -> Self {
+        Self::Input(error.into())
+    }
+}
+
+/// The outcome of a label or command; the fields are the columns.
+#[derive(Debug, Default, Serialize)]
+pub struct CommandDetails {
+    line: Option<u64>,
+    label_time_ns: Option<i64>,
+    /// The true actions, like `on=2 off=1`.
+    truth: String,
+    /// `found`, `missed`, `ambiguous` or `spurious`.
+    outcome: &'static str,
+    command_time_ns: Option<i64>,
+    /// On the wire, in bytes.
+    size: Option<u64>,
+    replies: Option<u32>,
+    /// The rank of the truth before pruning: `listed`, `unlisted`, `absent` or `undecided`.
+    before: &'static str,
+    before_candidates: Option<u64>,
+    after: &'static str,
+    after_candidates: Option<u64>,
+    first: String,
+    /// The position of the truth in the list, from 1.
+    rank: Option<u64>,
+}
+
+/// A row for each label, in the order of the file, then one for each command without a label.
+pub fn details(run: &JudgedRun) -> Vec<CommandDetails> {
+    let labels = (0..run.labels.labels().rows.len()).map(|row| label_details(run, row));
+    let spurious = run.after.matching.spurious.iter().map(|command| {
+        let details = CommandDetails { outcome: "spurious", ..CommandDetails::default() };
+        details.with_command(run.after.commands.get(*command))
+    });
+    labels.chain(spurious).collect()
+}
+
+fn label_details(run: &JudgedRun, row: usize) -> CommandDetails {
+    let labels = run.labels.labels();
+    let label = labels.rows.get(row);
+    let actions = |counts: &[u32]| {
+        let named = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+        named.map(|(action, count)| format!("{action}={count}")).collect::<Vec<_>>().join(" ")
+    };
+    let details = CommandDetails {
+        line: label.map(|label| label.line),
+        label_time_ns: label.map(|label| label.time_ns),
+        truth: label.map_or_else(String::new, |label| actions(&label.counts)),
+        ..CommandDetails::default()
+    };
+    let Some(command) = run.after.command(row) else {
+        let is_missed = run.after.matching.missed.binary_search(&row).is_ok();
+        return CommandDetails { outcome: if is_missed { "missed" } else { "ambiguous" }, ..details };
+    };
+    let before = run.before.as_ref().and_then(|before| before.judgement(row));
+    let after = command.judgement(row);
+    let judged = CommandDetails {
+        outcome: "found",
+        before: before.map_or("", |before| word(before.rank)),
+        before_candidates: before.map(|before| before.candidates),
+        after: after.map_or("", |after| word(after.rank)),
+        after_candidates: after.map(|after| after.candidates),
+        first: after.and_then(|after| after.first.as_ref()).map_or_else(String::new, |first| actions(first)),
+        rank: after.and_then(|after| after.rank.position()),
+        ..details
+    };
+    judged.with_command(Some(command))
+}
+
+impl CommandDetails {
+    fn with_command(self, command: Option<&JudgedCommand>) -> Self {
+        let Some(JudgedCommand { time_ns, size, replies, .. }) = command else { return self };
+        Self { command_time_ns: Some(*time_ns), size: Some(*size), replies: Some(*replies), ..self }
+    }
+}
+
+fn word(rank: TruthRank) -> &'static str {
+    match rank {
+        TruthRank::Listed(_) => "listed",
+        TruthRank::Unlisted => "unlisted",
+        TruthRank::Absent => "absent",
+        TruthRank::Undecided => "undecided",
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! that sizes give away, without a model. [`statistics`] knows nothing of commands.
 //!
 //! ```
-//! use sizeleak_evaluation::statistics::{Confidence, share::wilson};
+//! use sizeleak_evaluation::statistics::{Confidence, wilson};
 //!
 //! // 305 of 307 commands have the truth among their candidates.
 //! let interval = wilson(305, 307, Confidence::USUAL);
@@ -19,8 +19,6 @@ mod conclusion;
 mod confusion;
 mod cross_validation;
 mod curve;
-mod details;
-mod error;
 mod evaluation;
 mod evaluator;
 mod information;
@@ -37,11 +35,9 @@ pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
 pub use cross_validation::{Fold, FoldCount, FoldedEvaluation};
 pub use curve::{CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
-pub use details::details;
-pub use error::EvaluationError;
 pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};
 pub use evaluator::Evaluator;
 pub use information::Information;
-pub use judged_run::JudgedRun;
+pub use judged_run::{EvaluationError, JudgedRun, details};
 pub use padded_input::PaddingOverhead;
 pub use score::{ActionIntervals, ActionScore, CandidateCounts, CredibleSet, Score, ScoreIntervals};

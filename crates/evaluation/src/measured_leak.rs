@@ -6,23 +6,19 @@
 //! and from above by two theorems ([`UpperBounds`]). All of it takes commands to be drawn independently from the same
 //! home; what varies slowly with time is met by leaving out those just before ([`left_out_before`]).
 
-mod mutual_information;
+mod dependence;
 mod observers;
 mod output_cells;
-mod permutation;
-mod upper_bounds;
 
 use serde::Serialize;
 
-use crate::statistics::share::wilson;
-use crate::statistics::{Confidence, Interval};
-pub use mutual_information::MeasuredInformation;
+use crate::statistics::{Confidence, Interval, wilson};
 use observers::NamedCounts;
-pub use observers::left_out_before;
 use output_cells::OutputCells;
+
+pub use dependence::{MeasuredInformation, PermutationTest};
+pub use observers::{UpperBounds, left_out_before};
 pub use output_cells::SeenOutput;
-pub use permutation::PermutationTest;
-pub use upper_bounds::UpperBounds;
 
 /// More commands than this are not asked for.
 const MAX_ASKED: u64 = 100_000;

@@ -11,7 +11,7 @@ use sizeleak_model::{Basis, Model};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{InputError, InputSource, Pipeline, PipelineInput};
 
-use crate::error::EvaluationError;
+use crate::judged_run::EvaluationError;
 
 const CORRECTOR: &str = "epsilon-corrector";
 
