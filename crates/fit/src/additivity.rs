@@ -10,7 +10,7 @@ use sizeleak_model::{Action, EpsilonDistribution, LabelledCommand};
 
 use crate::Fit;
 use crate::least_absolute_deviations::least_absolute_deviations;
-use crate::sizes::remainders::fitted;
+use crate::sizes::fitted_sizes::fitted;
 
 /// The number of random assignments of residuals to commands; the smallest p-value is one more than it, inverted.
 const ASSIGNMENTS: u32 = 999;

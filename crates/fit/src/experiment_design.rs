@@ -1,4 +1,5 @@
-//! Experiment design: which sizes the labelled commands determine, and which commands to record for the others.
+//! Experiment design: which sizes the labelled commands determine, which actions they separate, and which commands to
+//! record for the others.
 //!
 //! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined if
 //! the rank of the matrix is the number of unknowns. Linearly independent rows form a matroid, for which the greedy
@@ -82,13 +83,13 @@ pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand])
 }
 
 /// The row space of the design matrix, as a basis in echelon form.
-pub(crate) struct RowSpace {
+struct RowSpace {
     /// The basis, indexed by each row's first non-zero column, which is 1.
     rows: Vec<Option<Vec<u64>>>,
 }
 
 impl RowSpace {
-    pub(crate) fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
+    fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
         let mut space = Self { rows: vec![None; actions + 1] };
         let mut different: Vec<&[u32]> = commands.iter().map(|command| command.counts.as_slice()).collect();
         different.sort_unstable();
@@ -137,12 +138,12 @@ impl RowSpace {
     }
 
     /// The actions whose unit row is outside this space.
-    pub(crate) fn undetermined(&self) -> Vec<usize> {
+    fn undetermined(&self) -> Vec<usize> {
         (0..self.rows.len().saturating_sub(1)).filter(|action| !self.contains_unit(action + 1)).collect()
     }
 
     /// Whether the row of 1 in this column and 0 elsewhere is in the space: commands determine |ac| (0), or an action.
-    pub(crate) fn contains_unit(&self, column: usize) -> bool {
+    fn contains_unit(&self, column: usize) -> bool {
         let mut unit = vec![0; self.rows.len()];
         unit[column] = 1;
         self.reduce(&mut unit).is_none()
@@ -163,6 +164,58 @@ fn power(base: u64, mut exponent: u64) -> u64 {
         exponent >>= 1;
     }
     power
+}
+
+/// What labelled commands say about the parts of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Separation {
+    /// Actions whose size is determined, by commands of such actions alone: indices in ascending order.
+    pub separate: Vec<usize>,
+    /// Actions that occur, and whose size is tied to |ac| or to the size of other actions.
+    pub tied: Vec<usize>,
+    pub absent: Vec<usize>,
+}
+
+impl Separation {
+    /// What commands of `actions` actions separate; those without any may be of another form, and do not count.
+    pub fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
+        let occurs = |action: &usize| commands.iter().any(|command| count(command, *action) > 0);
+        let (present, absent): (Vec<usize>, Vec<usize>) = (0..actions).partition(occurs);
+        let mut separate = present.clone();
+        // What remains undetermined is left out with its commands, until the rest determines itself.
+        loop {
+            let left: Vec<LabelledCommand> =
+                commands.iter().filter_map(|command| project(command, &separate)).collect();
+            let space = RowSpace::of(separate.len(), &left);
+            if separate.is_empty() || !space.contains_unit(0) {
+                separate.clear();
+                break;
+            }
+            let undetermined = space.undetermined();
+            if undetermined.is_empty() {
+                break;
+            }
+            let determined = (0..).zip(separate).filter(|(at, _)| !undetermined.contains(at));
+            separate = determined.map(|(_, action)| action).collect();
+        }
+        let tied = present.into_iter().filter(|action| !separate.contains(action)).collect();
+        Self { separate, tied, absent }
+    }
+
+    /// The command with the counts of the separate actions alone; `None` if it has no action, or others.
+    pub fn project(&self, command: &LabelledCommand) -> Option<LabelledCommand> {
+        project(command, &self.separate)
+    }
+}
+
+fn project(command: &LabelledCommand, actions: &[usize]) -> Option<LabelledCommand> {
+    let counts: Vec<u32> = actions.iter().map(|action| count(command, *action)).collect();
+    let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    (total > 0 && total == command.total()).then(|| LabelledCommand { counts, ..command.clone() })
+}
+
+fn count(command: &LabelledCommand, action: usize) -> u32 {
+    command.counts.get(action).copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -31,20 +31,16 @@ mod experiment_design;
 mod kinds;
 mod least_absolute_deviations;
 mod prior;
-mod reply_bytes;
-mod reply_counts;
-mod separation;
+mod replies;
 mod single_replies;
 mod sizes;
 #[cfg(test)]
 mod testing;
 
 pub use additivity::{Additivity, padding};
-pub use experiment_design::ExperimentDesign;
+pub use experiment_design::{ExperimentDesign, Separation};
 pub use kinds::{doubted_labels, learn_kinds, size_dependence};
 pub use prior::learn_prior;
-pub use reply_bytes::learn_reply_bytes;
-pub use reply_counts::learn_reply_counts;
-pub use separation::Separation;
+pub use replies::{learn_reply_bytes, learn_reply_counts};
 pub use single_replies::learn_single_replies;
 pub use sizes::{Fit, FitError, MAX_FITTED_ACTIONS};

@@ -1,13 +1,13 @@
-//! Learning the prior P(A) from the habits that labelled commands show.
+//! Learning the prior P(A) from the habits that labelled commands show, and which commands recur more often than habits
+//! explain.
 
 mod device_use;
-mod recurring;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
+use statrs::distribution::{DiscreteCDF, Poisson};
 
-use self::recurring::recurring_commands;
 use crate::evidence::{MIN_PROBABILITY, most_likely, rounded};
 
 /// So many stretches of the commands are held back in turn, as in any cross-validation.
@@ -241,6 +241,37 @@ fn stirling(x: f64) -> f64 {
 /// A share as the model file shows it, never 0.
 fn shown(share: f64) -> f64 {
     rounded(share).max(Prior::MIN_SHARE)
+}
+
+/// The fewest occurrences of a command that recurs: twice may be one command that somebody repeated.
+const MIN_TIMES: u64 = 3;
+
+/// How many commands are taken for recurring ones by chance in a model: the error rate of all tests (Bonferroni).
+const FALSE_ALARMS: f64 = 0.01;
+
+/// The commands that occur more often than by chance, the most frequent first. `probability`: of actions by habit.
+fn recurring_commands(commands: &[&LabelledCommand], probability: impl Fn(&[u32]) -> f64) -> Vec<RecurringCommand> {
+    let mut times: BTreeMap<&[u32], u64> = BTreeMap::new();
+    for command in commands {
+        *times.entry(&command.counts).or_default() += 1;
+    }
+    let (all, tested) = (commands.len() as f64, times.len().max(1) as f64);
+    let found = times.into_iter().filter_map(|(counts, times)| {
+        let expected = all * probability(counts);
+        let is_recurring = times >= MIN_TIMES && poisson_tail(times, expected) < FALSE_ALARMS / tested;
+        // One further command may be any other.
+        let share = (times as f64 - expected) / (all + 1.0);
+        is_recurring.then(|| RecurringCommand { counts: counts.to_vec(), share: (share * 1e6).floor() / 1e6 })
+    });
+    let mut found: Vec<RecurringCommand> = found.filter(|command| command.share > 0.0).collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.counts.cmp(&b.counts)));
+    found.truncate(RecurringCommand::MAX_LISTED);
+    found
+}
+
+/// P(at least `times` events) where `expected` are; 0 of what never happens.
+fn poisson_tail(times: u64, expected: f64) -> f64 {
+    Poisson::new(expected).map_or(0.0, |events| events.sf(times - 1))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies};
 
-use self::merging::OddSizes;
+use self::merging::{OddSizes, Row, split_merged, times};
 use crate::evidence::{STRONG, most_frequent, rounded};
 
 /// The most rounds, and the change of a mean below which they end: means become whole numbers and shares of per cents.
@@ -50,13 +50,6 @@ const MIN_COMMANDS: usize = 20;
 const MANY_COMMANDS: usize = 50;
 const OWN_COMMANDS: f64 = 3.0;
 
-/// The share of replies in the record of the one before, before any is seen, and the replies that it counts as.
-const USUALLY_MERGED: f64 = 0.02;
-const MERGED_WEIGHT: f64 = 10.0;
-
-/// Below this share of merged replies none is looked for, where none was seen: ways to read replies multiply with it.
-const NEVER_MERGED: f64 = 1e-4;
-
 /// The most commands that are learned from, a bound of the time.
 const MAX_LEARNED: usize = 20_000;
 
@@ -65,15 +58,6 @@ const MAX_COMPARED: usize = 2000;
 
 /// The least logarithm of a command's likelihood, so that no odd command decides alone.
 const MIN_LN_LIKELIHOOD: f64 = -50.0;
-
-/// Equal commands, with what replied.
-struct Row {
-    /// How often each action occurs; at the end 1, for the command as such.
-    counts: Vec<u32>,
-    /// The replies' sizes, with how many there are.
-    replies: BTreeMap<i64, u32>,
-    times: u64,
-}
 
 /// How many replies of each size each action sends in the mean.
 struct Means {
@@ -264,41 +248,6 @@ impl Means {
         let Ok(at) = self.sizes.binary_search(&size) else { return 0.0 };
         self.of_action.iter().filter_map(|means| means.get(at)).copied().fold(0.0, f64::max)
     }
-}
-
-/// How often each size was seen.
-fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
-    let mut times: BTreeMap<i64, u64> = BTreeMap::new();
-    for row in rows {
-        for (size, number) in &row.replies {
-            *times.entry(*size).or_default() += row.times * u64::from(*number);
-        }
-    }
-    times
-}
-
-/// Takes records apart that hold several replies, which share `shared` bytes: no action sends their size, and their
-/// parts are frequent. With the share of replies that are in the record of the one before, and whether any was seen.
-fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, f64, bool) {
-    let parts = odd.parts(shared);
-    let (mut merges, mut adjacent) = (0.0, 0.0);
-    let split = rows.iter().map(|row| {
-        let mut replies: BTreeMap<i64, u32> = BTreeMap::new();
-        for (size, number) in &row.replies {
-            let whole = [*size];
-            let sizes = parts.get(size).map_or(&whole[..], Vec::as_slice);
-            merges += (sizes.len() - 1) as f64 * f64::from(*number) * row.times as f64;
-            for size in sizes {
-                *replies.entry(*size).or_default() += number;
-            }
-        }
-        adjacent += f64::from(replies.values().sum::<u32>().saturating_sub(1)) * row.times as f64;
-        Row { counts: row.counts.clone(), replies, times: row.times }
-    });
-    let split = split.collect();
-    let share = ((merges + MERGED_WEIGHT * USUALLY_MERGED) / (adjacent + MERGED_WEIGHT)).min(0.9);
-    let share = if merges > 0.0 || share > NEVER_MERGED { share } else { 0.0 };
-    (split, rounded(share), merges > 0.0)
 }
 
 /// One reply of an action, while classes are formed: sizes with the mean number sent.

@@ -1,14 +1,12 @@
-//! From observations to sizes.
+//! From observations to sizes, and how certain they are.
 
-use super::certainty::{EXCLUDED, interval, more_commands};
-use super::expectation::{Expected, Step, expect, silent_start};
-use super::lengths_alone::{MAX_ACTIONS, search_lengths};
+use super::expectation::{Expected, Plan, Step, expect, normalised, silent_start};
 use super::naming::{Exchange, Label, Naming, labels, name};
-use super::reply_classes::ReplyClasses;
-use super::rows::{MAX_ROWS, Rows};
-use super::search::{Candidate, fewest_replies, plain_step, planned, search};
-use super::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
-use super::sums::Plan;
+use super::rows::{MAX_ROWS, ReplyClasses, Rows};
+use super::search::{
+    Candidate, MAX_ACTIONS, cost_of_size, fewest_replies, plain_step, planned, search, search_lengths,
+};
+use super::sparsity::{Atom, atoms, is_artefact, sparsify};
 use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, UncertainNames};
 use crate::evidence::STRONG;
 
@@ -258,4 +256,57 @@ fn alternatives(refined: &[Refined], overhead: i64) -> Vec<Alternative> {
         difference: best.score - other.score,
     };
     rest.iter().filter(is_near).filter(is_other).map(alternative).collect()
+}
+
+/// An explanation that is less likely by more than this in nats is excluded: it is one of about a hundred and fifty.
+const EXCLUDED: f64 = 5.0;
+/// How far from its most probable size an action's size is tried, in bytes; beyond it, other explanations are nearer.
+const REACH: i64 = 4;
+
+/// The smallest and the largest size of an action in bytes that the rows do not exclude, all else being equal; and by
+/// how much the next best size is less likely, in nats.
+pub(super) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> ([i64; 2], f64) {
+    let targets = candidate.targets(plan);
+    let best = expect(plan, &targets, &candidate.parameters, step.outlier_density).log_likelihood;
+    let difference = |size: i64| {
+        let mut moved = candidate.parameters.clone();
+        let sizes = moved.sizes.get_mut(atom.class).filter(|_| size >= 1)?;
+        let moved_size = |old: i64| if old == atom.size { size } else { old };
+        *sizes = normalised(sizes.iter().map(|(old, probability)| (moved_size(*old), *probability)));
+        Some(best - expect(plan, &targets, &moved, step.outlier_density).log_likelihood)
+    };
+    let (mut ends, mut least) = ([atom.size; 2], f64::INFINITY);
+    for (end, direction) in ends.iter_mut().zip([-1, 1]) {
+        for size in (1..=REACH).map(|by| atom.size + direction * by) {
+            let Some(difference) = difference(size) else { break };
+            least = least.min(difference);
+            if difference >= EXCLUDED {
+                break;
+            }
+            *end = size;
+        }
+    }
+    (ends, least)
+}
+
+/// How many more commands make a difference of log-likelihoods large enough, if it goes on growing as it did.
+pub(super) fn more_commands(commands: usize, difference: f64) -> Option<usize> {
+    let missing = EXCLUDED - difference;
+    if missing <= 0.0 {
+        return None;
+    }
+    let more = commands as f64 * missing / difference.max(0.0);
+    (more.is_finite() && more < 1e7).then_some(more.ceil() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_grows_with_the_commands() {
+        assert_eq!(more_commands(100, 2.5), Some(100));
+        assert_eq!(more_commands(100, 5.0), None);
+        assert_eq!(more_commands(100, 0.0), None);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Observation;
-use super::reply_classes::ReplyClasses;
+use super::rows::ReplyClasses;
 use super::search::Candidate;
 use super::sparsity::Atom;
 

@@ -1,10 +1,9 @@
 //! As few sizes as explain the rows: a size stays if the rows are much less likely without it.
 
 use super::expectation::{
-    Expected, Parameters, Step, all_replying, expect, normalised, repeat, share_at, silent_start,
+    Expected, Parameters, Plan, Step, all_replying, expect, normalised, repeat, share_at, silent_start,
 };
-use super::search::Candidate;
-use super::sums::Plan;
+use super::search::{Candidate, cost_of_size};
 
 /// The least expected occurrences of an action: nearly one if it occurred once; several that share one are none.
 const MIN_COUNT: f64 = 0.7;
@@ -56,11 +55,6 @@ fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
     if log_likelihood > expected.log_likelihood - 2.0 * cost_of_size(plan) * sums.len() as f64 {
         (candidate.parameters, candidate.log_likelihood) = (parameters, log_likelihood);
     }
-}
-
-/// What one size more must add to the log-likelihood, in nats: its value and its share, as by the Bayesian criterion.
-pub(super) fn cost_of_size(plan: &Plan) -> f64 {
-    plan.commands.max(2.0).ln() + 1.0
 }
 
 /// Removes sizes, the rarest first, for as long as the rest explains the rows nearly as well.

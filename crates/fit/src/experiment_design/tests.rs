@@ -1,12 +1,11 @@
 //! Tests of `experiment_design`.
 
 use proptest::prelude::*;
-
 use sizeleak_model::{FitMethod, Inventory};
 
 use super::*;
 use crate::Fit;
-use crate::sizes::remainders::action_bytes;
+use crate::sizes::fitted_sizes::action_bytes;
 use crate::testing::{actions, command, device, home};
 
 fn missing(counts: &[[u32; 3]]) -> ExperimentDesign {
@@ -96,4 +95,46 @@ proptest! {
             prop_assert!(!undetermined_actions(sizes.len(), &fewer).is_empty());
         }
     }
+}
+
+fn separation(counts: &[&[u32]]) -> (Vec<usize>, Vec<usize>, Vec<usize>) {
+    let commands: Vec<LabelledCommand> = counts.iter().map(|counts| command(100, counts)).collect();
+    let Separation { separate, tied, absent } = Separation::of(counts[0].len(), &commands);
+    (separate, tied, absent)
+}
+
+#[test]
+fn single_actions_separate_nothing() {
+    assert_eq!(separation(&[&[1, 0, 0], &[0, 1, 0]]), (vec![], vec![0, 1], vec![2]));
+    assert_eq!(separation(&[&[2, 0], &[0, 2]]), (vec![], vec![0, 1], vec![]));
+}
+
+#[test]
+fn one_double_separates_all_singles() {
+    assert_eq!(separation(&[&[1, 0], &[0, 1], &[0, 2]]), (vec![0, 1], vec![], vec![]));
+    assert_eq!(separation(&[&[1, 0], &[0, 1], &[1, 1]]), (vec![0, 1], vec![], vec![]));
+}
+
+#[test]
+fn actions_that_always_occur_together_stay_tied_and_the_rest_is_separate() {
+    assert_eq!(separation(&[&[1, 0, 0], &[2, 0, 0], &[0, 1, 1], &[1, 1, 1]]), (vec![0], vec![1, 2], vec![]));
+}
+
+#[test]
+fn sizes_that_only_tied_commands_determine_are_tied_too() {
+    // The size of action 0 is determined, but |ac| only together with action 1.
+    assert_eq!(separation(&[&[1, 1], &[2, 1]]), (vec![], vec![0, 1], vec![]));
+}
+
+#[test]
+fn messages_without_actions_do_not_stand_for_the_overhead() {
+    assert_eq!(separation(&[&[1, 0], &[0, 1], &[0, 0]]), (vec![], vec![0, 1], vec![]));
+}
+
+#[test]
+fn commands_are_projected_to_the_separate_actions() {
+    let separation = Separation { separate: vec![1], ..Separation::default() };
+    assert_eq!(separation.project(&command(9, &[0, 2])).map(|command| command.counts), Some(vec![2]));
+    assert_eq!(separation.project(&command(9, &[1, 2])), None);
+    assert_eq!(separation.project(&command(9, &[0, 0])), None);
 }

@@ -160,3 +160,41 @@ proptest! {
         prop_assert!((all / urn - 1.0).abs() < 1e-9, "{} {}", all, urn);
     }
 }
+
+fn commands(counts: &[(&[u32], usize)]) -> Vec<LabelledCommand> {
+    let command = |counts: &[u32]| LabelledCommand {
+        sizes: [100, 100],
+        counts: counts.to_vec(),
+        replies: 0,
+        reply_bytes: 0,
+        single_replies: None,
+        has_own_replies: true,
+    };
+    counts.iter().flat_map(|(counts, times)| (0..*times).map(move |_| command(counts))).collect()
+}
+
+#[test]
+fn tail_is_that_of_the_poisson_distribution() {
+    // 1 − e⁻¹ (1 + 1 + 1/2) and 1 − e^−0.1.
+    assert!((poisson_tail(3, 1.0) - 0.080_301_397).abs() < 1e-9);
+    assert!((poisson_tail(1, 0.1) - 0.095_162_582).abs() < 1e-9);
+    assert!(poisson_tail(2, 5.0) > 0.9 && poisson_tail(1, 0.0) == 0.0);
+    assert!(poisson_tail(1_000, 10.0) < 1e-300);
+}
+
+#[test]
+fn commands_labelled_more_often_than_by_chance_recur() {
+    let all = commands(&[(&[1, 0], 40), (&[0, 1], 40), (&[3, 2], 18), (&[1, 1], 2)]);
+    let all: Vec<&LabelledCommand> = all.iter().collect();
+    let found = recurring_commands(&all, |counts| if counts.iter().sum::<u32>() == 1 { 0.4 } else { 0.02 });
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].counts, [3, 2]);
+    assert!((found[0].share - 16.0 / 101.0).abs() < 1e-6, "{found:?}");
+}
+
+#[test]
+fn twice_is_not_often_however_improbable_it_is() {
+    let all = commands(&[(&[1, 0], 2), (&[7, 7], 2)]);
+    let all: Vec<&LabelledCommand> = all.iter().collect();
+    assert_eq!(recurring_commands(&all, |_| 1e-12), []);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::evidence::{STRONG, most_frequent};
+use crate::evidence::{STRONG, most_frequent, rounded};
 
 /// A size may be that of several replies in one record if no action sends it in more than three of ten cases, and if
 /// each part was seen four times as often as the whole: two in a record are rarer than each of them alone.
@@ -18,6 +18,33 @@ const NO_PAIR: f64 = 1e-3;
 
 /// The most sizes that may be parts of others, a bound of the time: all pairs and triples of them are tried.
 const MAX_PARTS: usize = 24;
+
+/// The share of replies in the record of the one before, before any is seen, and the replies that it counts as.
+const USUALLY_MERGED: f64 = 0.02;
+const MERGED_WEIGHT: f64 = 10.0;
+
+/// Below this share of merged replies none is looked for, where none was seen: ways to read replies multiply with it.
+const NEVER_MERGED: f64 = 1e-4;
+
+/// Equal commands, with what replied.
+pub(super) struct Row {
+    /// How often each action occurs; at the end 1, for the command as such.
+    pub(super) counts: Vec<u32>,
+    /// The replies' sizes, with how many there are.
+    pub(super) replies: BTreeMap<i64, u32>,
+    pub(super) times: u64,
+}
+
+/// How often each size was seen.
+pub(super) fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
+    let mut times: BTreeMap<i64, u64> = BTreeMap::new();
+    for row in rows {
+        for (size, number) in &row.replies {
+            *times.entry(*size).or_default() += row.times * u64::from(*number);
+        }
+    }
+    times
+}
 
 /// Sizes that no action sends often: those of several replies in one record, or of foreign ones.
 pub(super) struct OddSizes {
@@ -114,4 +141,28 @@ fn parts_of(size: i64, least_times: u64, known: &[(i64, u64)], shared: i64) -> O
         }
     }
     best.map(|(_, parts)| parts)
+}
+
+/// Takes records apart that hold several replies, which share `shared` bytes: no action sends their size, and their
+/// parts are frequent. With the share of replies that are in the record of the one before, and whether any was seen.
+pub(super) fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, f64, bool) {
+    let parts = odd.parts(shared);
+    let (mut merges, mut adjacent) = (0.0, 0.0);
+    let split = rows.iter().map(|row| {
+        let mut replies: BTreeMap<i64, u32> = BTreeMap::new();
+        for (size, number) in &row.replies {
+            let whole = [*size];
+            let sizes = parts.get(size).map_or(&whole[..], Vec::as_slice);
+            merges += (sizes.len() - 1) as f64 * f64::from(*number) * row.times as f64;
+            for size in sizes {
+                *replies.entry(*size).or_default() += number;
+            }
+        }
+        adjacent += f64::from(replies.values().sum::<u32>().saturating_sub(1)) * row.times as f64;
+        Row { counts: row.counts.clone(), replies, times: row.times }
+    });
+    let split = split.collect();
+    let share = ((merges + MERGED_WEIGHT * USUALLY_MERGED) / (adjacent + MERGED_WEIGHT)).min(0.9);
+    let share = if merges > 0.0 || share > NEVER_MERGED { share } else { 0.0 };
+    (split, rounded(share), merges > 0.0)
 }

@@ -14,10 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Pmf, Smoothing};
 
 use super::fitted_sizes::median;
-use super::levels::Levels;
 use crate::Fit;
-pub(crate) use expectation::{Group, Parameters, Sums};
-use expectation::{cells, groups, plus};
+use expectation::{Levels, Parameters, Sums, cells, groups, plus};
 use search::{Resample, Search, is_usable};
 
 /// The most commands that levels are fitted to, a bound of the time.

@@ -1,10 +1,12 @@
 //! Expectation maximisation: which distributions of sizes and of ε make labelled commands most likely.
 //!
 //! A command with nᵢ occurrences of action i has the size |ac| + level + Σ of nᵢ sizes of each action + ε, and its
-//! probability is the convolution of their distributions; a small share of commands has any size (wrong labels).
+//! probability is the convolution of their distributions; a small share of commands has any size (wrong labels). The
+//! level is what length fields add: it rises in few steps with the command's size, the most likely one given sizes.
 
 use std::collections::BTreeMap;
 
+use sizeleak_model::step_function::STEP_NATS;
 use sizeleak_model::{LabelledCommand, Multiples, Pmf};
 
 /// One over the number of sizes that a command with a wrong label may have: those of about ten actions of forty bytes.
@@ -203,5 +205,125 @@ impl Parameters {
     /// The probability of a target, given the distribution of those that are explained.
     pub(crate) fn likelihood(&self, of_command: &Pmf, target: i64) -> f64 {
         (1.0 - self.outliers) * of_command.at(target) + self.outliers * OUTLIER_DENSITY
+    }
+}
+
+/// Levels that are looked at, in bytes: what several length fields add together, and an overhead too large by 3.
+const LEVELS: [i64; 14] = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+
+/// A level for each size of a command, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Levels {
+    /// The sizes from which levels hold, in ascending order, with the levels; 0 before the first.
+    steps: Vec<(i64, i64)>,
+}
+
+impl Levels {
+    /// The level rises to these at these sizes, from 0.
+    pub(crate) fn rising_at(steps: &[(i64, i64)]) -> Self {
+        Self { steps: steps.to_vec() }
+    }
+
+    /// The levels of some commands, each given with its size; of several with one size that of the last.
+    pub(crate) fn of(commands: impl Iterator<Item = (i64, i64)>) -> Self {
+        let by_size: BTreeMap<i64, i64> = commands.collect();
+        let mut steps: Vec<(i64, i64)> = by_size.into_iter().collect();
+        steps.dedup_by_key(|(_, level)| *level);
+        if let Some((from, _)) = steps.first_mut() {
+            *from = i64::MIN;
+        }
+        Self { steps }
+    }
+
+    pub(crate) fn rises(&self) -> usize {
+        self.steps.iter().filter(|(from, _)| *from > i64::MIN).count()
+    }
+
+    /// By how much these levels must raise the log-likelihood, compared with none.
+    pub(crate) fn price(&self) -> f64 {
+        STEP_NATS * self.rises() as f64
+    }
+
+    pub(crate) fn at(&self, size: i64) -> i64 {
+        let above = self.steps.partition_point(|(from, _)| *from <= size);
+        above.checked_sub(1).and_then(|at| self.steps.get(at)).map_or(0, |(_, level)| *level)
+    }
+
+    /// The most likely levels of commands of these sizes, of which `overhead` is no part.
+    pub(crate) fn fit(groups: &[Group], sizes: &[i64], overhead: i64, parameters: &Parameters) -> Self {
+        let mut by_size: BTreeMap<i64, [f64; LEVELS.len()]> = BTreeMap::new();
+        let mut sums = Sums::of(parameters);
+        for group in groups {
+            let of_command = sums.of_command(&group.counts);
+            for size in group.commands.iter().filter_map(|at| sizes.get(*at)) {
+                let of_size = by_size.entry(*size).or_default();
+                for (slot, level) in of_size.iter_mut().zip(LEVELS) {
+                    *slot += parameters.likelihood(&of_command, size - overhead - level).ln();
+                }
+            }
+        }
+        Self::most_likely(&by_size)
+    }
+
+    /// Dynamic programming over the sizes: the likelihood of ending at each level.
+    fn most_likely(by_size: &BTreeMap<i64, [f64; LEVELS.len()]>) -> Self {
+        let mut likelihoods = [0.0; LEVELS.len()];
+        // For each size the level before it, by the level at it.
+        let mut before: Vec<[usize; LEVELS.len()]> = Vec::with_capacity(by_size.len());
+        for (number, of_size) in by_size.values().enumerate() {
+            let mut from = std::array::from_fn(|level| level);
+            let mut best_below: Option<(usize, f64)> = None;
+            for (level, ((likelihood, own), from)) in likelihoods.iter_mut().zip(of_size).zip(&mut from).enumerate() {
+                let stayed = *likelihood;
+                if let Some((below, rises)) = best_below.filter(|(_, rises)| number > 0 && rises - STEP_NATS > stayed) {
+                    (*likelihood, *from) = (rises - STEP_NATS, below);
+                }
+                if best_below.is_none_or(|(_, best)| stayed > best) {
+                    best_below = Some((level, stayed));
+                }
+                *likelihood += own;
+            }
+            before.push(from);
+        }
+        let mut level = (0..LEVELS.len()).max_by(|a, b| likelihoods[*a].total_cmp(&likelihoods[*b])).unwrap_or(0);
+        let mut of_sizes = Vec::with_capacity(before.len());
+        for (size, before) in by_size.keys().zip(&before).rev() {
+            of_sizes.push((*size, LEVELS[level]));
+            level = before[level];
+        }
+        Self::of(of_sizes.into_iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_model::Pmf;
+
+    use super::*;
+
+    #[test]
+    fn steps_are_found_where_they_are() {
+        let parameters = Parameters {
+            sizes: vec![Pmf::from_values([(20, 0.5), (21, 0.5)])],
+            epsilon: Pmf::from_values([(-1, 0.1), (0, 0.9)]),
+            outliers: 0.01,
+        };
+        let grown = |size: i64| size + if size >= 128 { 2 } else { 0 };
+        // One byte more or none for each action, as the bits of a number say.
+        let more = |at: i64| i64::from(((at as u32).wrapping_mul(0x9E37_79B1) >> (31 - at % 7)).count_ones());
+        let sizes: Vec<i64> = (0..120).map(|at| grown(60 + (1 + at % 7) * 20 + more(at))).collect();
+        let groups: Vec<Group> = (0..7)
+            .map(|n| Group { counts: vec![(0, n + 1)], commands: (n as usize..120).step_by(7).collect() })
+            .collect();
+        let levels = Levels::fit(&groups, &sizes, 60, &parameters);
+        let wrong = sizes.iter().filter(|size| levels.at(**size) != if **size >= 130 { 2 } else { 0 }).count();
+        assert!(wrong <= 1, "{levels:?}");
+    }
+
+    #[test]
+    fn levels_hold_from_their_sizes_on() {
+        let levels = Levels::rising_at(&[(128, 2), (1000, 3)]);
+        assert_eq!([0, 127, 128, 999, 1000].map(|size| levels.at(size)), [0, 0, 2, 2, 3]);
+        assert_eq!(Levels::of([(10, 1), (20, 1), (30, 4)].into_iter()), Levels::rising_at(&[(i64::MIN, 1), (30, 4)]));
     }
 }

@@ -7,10 +7,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sizeleak_model::{Action, LabelledCommand, Pmf};
 
-use super::super::levels::Levels;
-use super::super::remainders::{Remainder, fitted};
-use super::expectation::{Group, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
+use super::expectation::{Group, Levels, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
 use crate::Fit;
+use crate::sizes::fitted_sizes::{Remainder, fitted};
 
 /// With more actions sizes stay single: their distributions would take too long to learn.
 const MAX_ACTIONS: usize = 64;
