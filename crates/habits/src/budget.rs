@@ -1,4 +1,4 @@
-//! False alarms: how many a user allows, and from which score on a day is one of so few.
+//! False alarms: how many a user allows, from which score on a day is one of so few, and how rare a day's scores are.
 //!
 //! The score of a day is compared with those of the days before. If a day is like them, the place of its score among
 //! theirs is equally likely to be any, whatever the scores mean: of n + 1 days each is the k-th or better with
@@ -81,6 +81,45 @@ impl fmt::Display for Budget {
     }
 }
 
+/// The fewest days beside the one that is looked at.
+pub(crate) const LEAST_DAYS: usize = 4;
+
+/// Scores are sums of logarithms of estimated rates; a smaller difference is one of the estimates. Without it, a score that
+/// is nearly the same every day and creeps upwards would be a record every day.
+const RESOLUTION: f64 = 0.25;
+
+/// How rare the greatest scores of days are among each other: by their ranks, and beyond the upper quarter by a Pareto
+/// distribution whose shape and scale share one estimate (Lomax), so that even greater values are told apart.
+///
+/// −ln P(another day has at least this score), of each day among the others; at least [`LEAST_DAYS`] and one.
+pub(crate) fn rareness_of_scores(scores: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    let sorted: Vec<f64> = order.iter().map(|day| scores[*day]).collect();
+    let mut rareness = vec![0.0; scores.len()];
+    for (place, day) in order.into_iter().enumerate() {
+        rareness[day] = among_others(&sorted, place);
+    }
+    rareness
+}
+
+/// The rareness of one of some scores, which are in descending order.
+fn among_others(sorted: &[f64], place: usize) -> f64 {
+    let (score, others) = (sorted[place], sorted.len() - 1);
+    let other = |rank: usize| sorted[rank + usize::from(rank >= place)];
+    let days = (others + 1) as f64;
+    let upper = (others / 4).max(3).min(others - 1);
+    let threshold = other(upper);
+    let score = score - RESOLUTION;
+    if score > threshold {
+        let excess = (0..upper).map(|rank| other(rank) - threshold).sum::<f64>().max(upper as f64 * RESOLUTION);
+        let upper = upper as f64;
+        return -((upper + 0.5) / days).ln() + upper * ((score - threshold) / excess).ln_1p();
+    }
+    let above = (0..others).take_while(|rank| other(*rank) >= score).count();
+    -((above + 1) as f64 / days).ln()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +153,25 @@ mod tests {
         }
         let weekly = [6, 12, 27, 90].map(|days| Budget::WEEKLY.compared(days));
         assert_eq!(weekly, [Some(6), Some(6), Some(27), Some(27)]);
+    }
+
+    #[test]
+    fn greater_scores_are_rarer_and_great_ones_are_told_apart() {
+        let of_new =
+            |score: f64| rareness_of_scores(&[&[score], &(0..28).map(f64::from).collect::<Vec<_>>()[..]].concat())[0];
+        let found: Vec<f64> = (-5..60).map(|score| of_new(f64::from(score))).collect();
+        assert!(found.is_sorted_by(|one, next| one <= next), "{found:?}");
+        assert!((of_new(13.5) - (29.0_f64 / 15.0).ln()).abs() < 1e-12);
+        assert!(found[64] > found[44] + 1.0);
+        assert!(rareness_of_scores(&[2.0; 9]).iter().all(|rareness| rareness.abs() < 1e-9), "equal days are not rare");
+    }
+
+    #[test]
+    fn each_day_is_compared_with_the_others_alone() {
+        let days = [3.0, 9.0, 1.0, 4.0, 2.0, 6.0, 5.0];
+        let turned: Vec<f64> = days.iter().rev().copied().collect();
+        let (mut found, again) = (rareness_of_scores(&days), rareness_of_scores(&turned));
+        found.reverse();
+        assert_eq!(found, again);
     }
 }

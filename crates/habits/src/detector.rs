@@ -1,15 +1,15 @@
 //! Alarms about a home, within a budget of false ones.
 //!
-//! A day's greatest score in each stream is compared with those of the days before ([`tail`]); the rarest of them is the
-//! strangeness of the day, so that streams share one budget, whatever their scales and however they depend on each other.
+//! A day's greatest score in each stream is compared with those of the days before ([`rareness_of_scores`]); the rarest
+//! of them is the strangeness of the day, so that streams share one budget, whatever their scales and however they depend
+//! on each other.
 //! The strangeness of each day before is found in the same way, from the days beside it; so if all days are alike, no
 //! place of this one among them is more probable than another ([`Budget`]).
 
-use crate::budget::Budget;
+use crate::budget::{Budget, LEAST_DAYS, rareness_of_scores};
 use crate::deviation::Deviation;
 use crate::home::{Evidence, Home, NOTHING, Peak, STREAMS, WINDOWS};
 use crate::sighting::Sighting;
-use crate::tail;
 
 /// The part of the budget that is aimed at. The share of alarms that is allowed follows them only slowly, and days that are
 /// like the day before make more alarms than days by chance: measured on simulated homes, up to a fifth more.
@@ -58,15 +58,15 @@ impl UsualDays {
         let scores = std::array::from_fn(|stream| {
             std::iter::once(NOTHING[stream]).chain(before().map(|peaks| peaks[stream])).collect::<Vec<f64>>()
         });
-        let rareness = std::array::from_fn(|stream| tail::rareness(&scores[stream]));
-        (before().count() >= tail::LEAST).then_some(Self { day, scores, rareness })
+        let rareness = std::array::from_fn(|stream| rareness_of_scores(&scores[stream]));
+        (before().count() >= LEAST_DAYS).then_some(Self { day, scores, rareness })
     }
 
     /// The share of days that are at least as strange as this one with a peak, itself included; and how rare the peak is.
     fn share(&mut self, peak: &Peak) -> (f64, f64) {
         let stream = peak.stream.index();
         self.scores[stream][0] = peak.score;
-        self.rareness[stream] = tail::rareness(&self.scores[stream]);
+        self.rareness[stream] = rareness_of_scores(&self.scores[stream]);
         let days = self.scores[stream].len();
         let strangeness = |day: usize| self.rareness.iter().map(|of_stream| of_stream[day]).fold(0.0, f64::max);
         let own = self.rareness[stream][0];

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::calendar::clock;
 use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
-use crate::rates::{LearnedCommand, Occurrence};
+use crate::rates::{LearnedCommand, Occurrence, Slot};
 use crate::sighting::{Actions, Sighting};
-use crate::slots::Slot;
 
 const MOST_COMMANDS: usize = 64;
 

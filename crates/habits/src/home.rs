@@ -6,12 +6,10 @@ use std::collections::VecDeque;
 
 use jiff::tz::TimeZone;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, LEAST_DAYS};
 use crate::calendar::{BINS, Calendar, LocalTime};
-use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, Rates};
+use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, RECENT_DAYS, Rates, Slot, due};
 use crate::sighting::{Actions, Sighting};
-use crate::slots::{self, Slot};
-use crate::tail;
 
 /// How many days a home remembers: by then a slow change is learned, and a month's budget can be kept.
 pub const MEMORY_DAYS: usize = 120;
@@ -32,7 +30,7 @@ pub(crate) const WINDOWS: [i64; 3] = [120_000_000_000, 1_200_000_000_000, 10_800
 const TICK: i64 = 600_000_000_000;
 
 /// After so long a silence nothing is due any more, and it is counted by the day.
-const LONG_SILENCE: i64 = (slots::RECENT_DAYS + 1) * BINS.cast_signed() as i64 * TICK;
+const LONG_SILENCE: i64 = (RECENT_DAYS + 1) * BINS.cast_signed() as i64 * TICK;
 
 /// A longer pause is one of the capture.
 const LONGEST_SILENCE: i64 = 400 * BINS.cast_signed() as i64 * TICK;
@@ -181,7 +179,7 @@ impl Home {
     /// How many more whole days have to be learned before a budget can be kept; 0 if it can be.
     pub fn days_needed(&self, budget: Budget) -> usize {
         let before = FIRST_DAYS.saturating_sub(self.learned_days());
-        before + budget.days_needed().max(tail::LEAST).saturating_sub(self.past_peaks().count())
+        before + budget.days_needed().max(LEAST_DAYS).saturating_sub(self.past_peaks().count())
     }
 
     /// The mean surprise of a command in nats, by what was known before its day; the smaller, the better the forecast.
@@ -436,7 +434,7 @@ impl Home {
     }
 
     fn new_day(&self, number: i64, is_whole: bool, reference: Vec<f64>) -> Today {
-        let due = slots::due(&self.rates, &self.whole_days(), number);
+        let due = due(&self.rates, &self.whole_days(), number);
         let due = due.into_iter().map(|slot| (self.calendar.time_ns(number, slot.due_second()), slot));
         let mut due: Vec<(i64, Slot)> = due.collect();
         due.sort_by_key(|(due_ns, _)| *due_ns);

@@ -1,11 +1,13 @@
-//! The homes behind the gateways of a stream of answers, and what a stream says of its flows besides answers.
+//! The homes behind the gateways of a stream of answers, what a stream says of its flows besides answers, and the
+//! habits of these homes as a prior of what their commands are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Identification, Notice, what};
 
+use crate::home::Home;
 use crate::profile::Profile;
-use crate::sighting::Sighting;
+use crate::sighting::{Actions, Sighting};
 
 /// The most flows whose gateway is remembered, and the most homes.
 const MAX_FLOWS: usize = 1 << 16;
@@ -105,3 +107,93 @@ impl SeenFlows {
         (self.gateways.get(&flow).cloned().unwrap_or_default(), sighting)
     }
 }
+
+/// Habits as the prior of what commands are, beside the prior that a model has learned.
+///
+/// Two forecasts say of each command how probable its listed candidates A are before its size and replies are seen: the
+/// model's prior π(A), and π(A) times how many times as frequent A is in this home at this time and after what came before,
+/// as it is all day. How frequent actions are all day, the model's prior has learned from the flow. So commands that sizes
+/// never tell apart stay as probable, one beside the other, as they are without habits, however often they come; for
+/// the same reason what each command was is learned from its likelihoods alone.
+///
+/// Neither forecast is taken for granted. Each has a weight v, what was seen has the probability
+/// E = Σ P(observation | A) · P(A) by each, and v ← v · E is what the next command is judged by. So habits that say nothing,
+/// and habits that change, lose their weight. A share 1 / (t + 1) of the weight is spread evenly after command t, so that a
+/// forecast that gets better is heard again (fixed share: Herbster and Warmuth, Tracking the Best Expert, 1998). What was
+/// seen of T commands is by both together less probable than by either alone at most by the factor 2 √(T + 1): that is all
+/// that wrong habits can cost, whatever they are.
+///
+/// The habits of the homes of a stream are learned further while commands are answered.
+#[derive(Debug)]
+pub struct HabitPrior {
+    homes: Homes<Forecasts>,
+}
+
+/// A home with how well it and the model have forecast its commands.
+#[derive(Debug)]
+struct Forecasts {
+    home: Home,
+    /// The weight of habits; the rest is the model's.
+    of_habits: f64,
+    commands: f64,
+}
+
+impl HabitPrior {
+    pub fn new(profile: Profile) -> Self {
+        Self { homes: Homes::new(profile) }
+    }
+
+    /// What the stream says of its flows.
+    pub fn flows(&mut self) -> &mut SeenFlows {
+        &mut self.homes.flows
+    }
+
+    /// The probabilities of an answer's candidates in their order, with the same sum as before, and learns the answer.
+    /// `None` where habits cannot be the prior: where the likelihood of a candidate is not known, and for commands that
+    /// the profile was learned from, as what they were is in it.
+    pub fn probabilities(&mut self, answer: &Identification) -> Option<Vec<f64>> {
+        let begin = |profile: &Profile, gateway: &str| {
+            let home = profile.neutral_home(gateway);
+            let known_ns = home.last_ns();
+            (Forecasts { home, of_habits: 0.5, commands: 0.0 }, known_ns)
+        };
+        let (_, forecasts, sighting) = self.homes.see(answer, begin)?;
+        let is_explained = !sighting.candidates.is_empty();
+        let found = if is_explained { forecasts.weigh(answer) } else { None };
+        forecasts.home.observe(sighting);
+        found
+    }
+}
+
+impl Forecasts {
+    fn weigh(&mut self, answer: &Identification) -> Option<Vec<f64>> {
+        let candidates = &answer.candidates;
+        let likelihoods: Vec<f64> = candidates.iter().map(|candidate| candidate.likelihood).collect::<Option<_>>()?;
+        let actions = candidates.iter().map(Actions::from);
+        let lifts = self.home.lifts_at(answer.command.time_ns, actions);
+        let learned = candidates.iter().zip(&likelihoods);
+        // Where the likelihood is 0, so is the probability, and any prior does.
+        let learned = learned.map(|(candidate, own)| if *own > 0.0 { candidate.probability / own } else { 0.0 });
+        let learned = shares(learned.collect())?;
+        let habits = shares(learned.iter().zip(lifts).map(|(learned, lift)| learned * lift).collect())?;
+        let priors = learned.iter().zip(&habits);
+        let priors = priors.map(|(learned, habits)| learned + self.of_habits * (habits - learned));
+        let found = shares(priors.zip(&likelihoods).map(|(prior, likelihood)| prior * likelihood).collect())?;
+        let evidence = |prior: &[f64]| prior.iter().zip(&likelihoods).map(|(own, seen)| own * seen).sum::<f64>();
+        let (by_habits, by_model) = (self.of_habits * evidence(&habits), (1.0 - self.of_habits) * evidence(&learned));
+        self.commands += 1.0;
+        let spread = 1.0 / (self.commands + 1.0);
+        self.of_habits = (1.0 - spread) * by_habits / (by_habits + by_model) + spread / 2.0;
+        let sum: f64 = candidates.iter().map(|candidate| candidate.probability).sum();
+        Some(found.into_iter().map(|share| share * sum).collect())
+    }
+}
+
+/// Numbers as shares of their sum; `None` if that is no positive number.
+fn shares(numbers: Vec<f64>) -> Option<Vec<f64>> {
+    let sum: f64 = numbers.iter().sum();
+    (sum > 0.0 && sum.is_finite()).then(|| numbers.into_iter().map(|number| number / sum).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! How often a home sends a command at a time: P(A | time, history) as a rate in commands an hour.
+//! How often a home sends a command at a time: P(A | time, history) as a rate in commands an hour; and which commands
+//! are due ([`Slot`]), and will be missed if they do not come.
 //!
 //! A rate is estimated from coarse to fine. Each step has the one before as its prior, a gamma distribution of shape
 //! a = ½, so with c times seen in w hours of exposure the rate is
@@ -333,4 +334,117 @@ impl Rates {
 /// The mean of a rate after `count` events in `hours`, by a gamma prior of this mean.
 fn posterior(count: f64, hours: f64, prior: f64) -> f64 {
     (count + SHAPE) / (hours + SHAPE / prior)
+}
+
+/// How far from its usual time a command is still the one that was due, in seconds.
+const TOLERANCE: f64 = 720.0;
+
+/// A command comes again if it has come within so many days.
+pub(crate) const RECENT_DAYS: i64 = 14;
+
+/// How regular it is shows in so many days.
+const REGULAR_DAYS: i64 = 56;
+
+/// After so many misses in turn the home has given it up.
+const MOST_MISSES: u32 = 3;
+
+/// A command that had this probability may have come.
+const PERHAPS: f64 = 0.1;
+
+/// A command that came at about the same time of the days before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slot {
+    pub(crate) command: CommandId,
+    /// The second of the day at which it came last.
+    pub(crate) second: f64,
+    /// The days in turn that it would have been missed, today included.
+    pub(crate) misses: u32,
+    /// On how many of how many days it came before.
+    pub(crate) hits: u32,
+    pub(crate) days: u32,
+    /// Whether only days of the same kind count: weekdays, or weekends.
+    pub(crate) same_kind: bool,
+    /// −ln P(all these misses), if the command is as regular as before.
+    pub(crate) score: f64,
+}
+
+impl Slot {
+    /// Whether it is missed by this second of its day, which begins at four.
+    pub(crate) fn due_second(&self) -> f64 {
+        self.second + TOLERANCE
+    }
+
+    /// Whether a command, given with its probability, is the one that was due.
+    pub(crate) fn is_met_by(&self, command: CommandId, second: f64, probability: f64) -> bool {
+        command == self.command && probability >= PERHAPS && apart(second, self.second) < TOLERANCE
+    }
+}
+
+/// The commands that are due on a day, by the learned days before it in ascending order.
+pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    // A long silence has many days of which this is all.
+    if learned.last().is_none_or(|last| *last < day - RECENT_DAYS) {
+        return slots;
+    }
+    let is_same_kind = |other: i64| Calendar::is_weekend(other) == Calendar::is_weekend(day);
+    let of_kind: Vec<i64> = learned.iter().copied().filter(|learned| is_same_kind(*learned)).collect();
+    for (command, _, occurrences) in rates.all() {
+        let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
+        let sure = occurrences[recent..].iter().filter(|occurrence| occurrence.weight >= 0.5);
+        for last in sure.clone().filter(|occurrence| is_same_kind(occurrence.at.day)) {
+            slots.extend(slot(command, last, occurrences, &of_kind, true));
+        }
+        for last in sure {
+            slots.extend(slot(command, last, occurrences, learned, false));
+        }
+    }
+    // The most telling one of a command's slots at a time.
+    slots.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let mut kept: Vec<Slot> = Vec::new();
+    for slot in slots {
+        if !kept.iter().any(|other| other.command == slot.command && apart(other.second, slot.second) < TOLERANCE) {
+            kept.push(slot);
+        }
+    }
+    kept
+}
+
+/// The slot whose last occurrence this is; `None` if it has come since, or was given up.
+fn slot(
+    command: CommandId,
+    last: &Occurrence,
+    occurrences: &[Occurrence],
+    days: &[i64],
+    same_kind: bool,
+) -> Option<Slot> {
+    let near = |of_day: &[Occurrence], second: f64| {
+        let is_near = |one: &&Occurrence| one.weight >= PERHAPS && apart(one.at.second, second) < TOLERANCE;
+        of_day.iter().find(is_near).map(|one| one.at.second)
+    };
+    let at = days.partition_point(|day| *day < last.at.day);
+    let of_days = || occurrences.chunk_by(|a, b| a.at.day == b.at.day);
+    let (mut misses, mut later) = (1, of_days().rev().take_while(|of_day| of_day[0].at.day > last.at.day));
+    let after = days.get(at + 1..).unwrap_or_default();
+    misses += after.len() as u32;
+    if misses > MOST_MISSES
+        || later.any(|of_day| after.contains(&of_day[0].at.day) && near(of_day, last.at.second).is_some())
+    {
+        return None;
+    }
+    let (mut hits, mut second, mut all) = (1, last.at.second, 1);
+    let mut earlier = of_days().rev().skip_while(|of_day| of_day[0].at.day >= last.at.day).peekable();
+    let before = days.get(..at).unwrap_or_default().iter().rev();
+    for day in before.take_while(|day| **day >= last.at.day - REGULAR_DAYS) {
+        all += 1;
+        while earlier.next_if(|of_day| of_day[0].at.day > *day).is_some() {}
+        let of_day = earlier.next_if(|of_day| of_day[0].at.day == *day);
+        if let Some(before) = of_day.and_then(|of_day| near(of_day, second)) {
+            hits += 1;
+            second = before;
+        }
+    }
+    let chance = (f64::from(hits) + 0.5) / (f64::from(all) + 1.0);
+    let score = -f64::from(misses) * (1.0 - chance).ln();
+    Some(Slot { command, second: last.at.second, misses, hits, days: all, same_kind, score })
 }
