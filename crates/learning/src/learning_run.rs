@@ -1,27 +1,32 @@
-//! From captures to a model, including how commands are distinguished from other records.
+//! From captures, which are named by their digests, to a model, including how commands are distinguished from other
+//! records.
 //!
 //! The labelled commands are first found by algorithms that know nothing of the gateway. The commands of the algorithm
 //! that fits the labels best show which records are noise; with that knowledge the commands are found again, and the
 //! model is learned from these. So a model is learned from the commands that it will later be applied to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_frame::{Command, Flow, Frame, Record};
 use sizeleak_labels::{LabelFile, Tolerance};
-use sizeleak_model::{Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
+use sizeleak_model::{CaptureDigest, Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use tempfile::NamedTempFile;
 use toml::{Table, Value};
 
-use crate::connections::on_two_connections;
 use crate::error::{LearningError, Result};
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, ObservedService, OnNotice, SEGMENTER, by_best_algorithm, command_times,
     observe_commands, with_algorithm,
 };
+use crate::sections::on_two_connections;
 use crate::size_doubts::DOUBTFUL_SHARE;
 use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
 
@@ -370,4 +375,81 @@ pub fn temporary_model(models: &ModelSet) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("sizeleak-").suffix(".toml").tempfile()?;
     file.write_all(models.to_toml().as_bytes())?;
     Ok(file)
+}
+
+/// How many bytes are read at once.
+const BLOCK: usize = 1 << 16;
+
+/// The SHA-256 digests of the captures that a model is learned from, which people compare with those of other programs.
+/// Of several, unreadable ones are left out: they teach nothing.
+///
+/// # Errors
+/// If there is one, and it is a folder or cannot be read.
+pub fn digest_captures(captures: &[PathBuf]) -> Result<Vec<CaptureDigest>, LearningError> {
+    let digests = captures.iter().map(|capture| digest_capture(capture));
+    if captures.len() > 1 { Ok(digests.flatten().collect()) } else { digests.collect() }
+}
+
+/// The name and digest of a capture file as it is on disk, compressed or not.
+///
+/// # Errors
+/// If the file is a folder or cannot be read.
+pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
+    let fault = |fault: String| LearningError::File { file: capture.display().to_string(), fault };
+    if capture.is_dir() {
+        return Err(fault("it is a folder: name the captures in it".to_owned()));
+    }
+    let sha256 = file_sha256(capture).map_err(|error| fault(error.to_string()))?;
+    let name = capture.file_name().unwrap_or(capture.as_os_str()).to_string_lossy().into_owned();
+    Ok(CaptureDigest { name, sha256 })
+}
+
+/// The SHA-256 digest of a file, in hexadecimal digits.
+fn file_sha256(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::with_capacity(BLOCK, File::open(path)?);
+    let mut digest = Sha256::new();
+    while let block @ [_, ..] = file.fill_buf()? {
+        digest.update(block);
+        let read = block.len();
+        file.consume(read);
+    }
+    Ok(digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string does not fail.
+        _ = write!(hex, "{byte:02x}");
+        hex
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_sha_256() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcap");
+        std::fs::write(&path, "abc").unwrap();
+        // The example of FIPS 180-4.
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned();
+        assert_eq!(digest_capture(&path).unwrap(), CaptureDigest { name: "a.pcap".into(), sha256 });
+        std::fs::write(&path, vec![b'a'; 1_000_000]).unwrap();
+        assert!(digest_capture(&path).unwrap().sha256.starts_with("cdc76e5c9914fb92"));
+    }
+
+    #[test]
+    fn of_several_captures_those_that_cannot_be_read_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let [here, gone] = ["here.pcap", "gone.pcap"].map(|name| folder.path().join(name));
+        std::fs::write(&here, "abc").unwrap();
+        let digests = digest_captures(&[gone.clone(), here, folder.path().to_owned()]).unwrap();
+        assert_eq!(digests.iter().map(|digest| &*digest.name).collect::<Vec<_>>(), ["here.pcap"]);
+        assert!(digest_captures(&[gone]).is_err());
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let error = |path: &str| digest_capture(Path::new(path)).unwrap_err().to_string();
+        assert!(error("none/a.pcap").starts_with("none/a.pcap: "));
+        assert!(error(".").contains("folder"));
+    }
 }

@@ -14,14 +14,9 @@
 //! ```
 
 mod adaptation;
-mod capture_digest;
-mod connections;
 mod error;
-mod labelled_commands;
 mod learning_run;
-mod merged_messages;
 mod observed_commands;
-mod recording_plan;
 mod sections;
 mod size_basis;
 mod size_doubts;
@@ -30,13 +25,10 @@ mod training_set;
 mod unlabelled;
 
 pub use adaptation::{Adaptation, AdaptationRun, AdaptedSection};
-pub use capture_digest::{digest_capture, digest_captures};
 pub use error::LearningError;
-pub use labelled_commands::LabelledCommands;
-pub use learning_run::{LearningOutcome, LearningRun, temporary_model};
+pub use learning_run::{LearningOutcome, LearningRun, digest_capture, digest_captures, temporary_model};
 pub use observed_commands::{ObservedCommand, ObservedService, command_times};
-pub use recording_plan::RecordingPlan;
-pub use size_basis::CipherSuite;
+pub use size_basis::{CipherSuite, LabelledCommands};
 pub use size_doubts::MIN_COMMANDS;
-pub use training_set::{LearnedModel, LearningSettings, TrainingSet};
+pub use training_set::{LearnedModel, LearningSettings, RecordingPlan, TrainingSet};
 pub use unlabelled::{FoundSizes, UnlabelledRun};

@@ -1,6 +1,8 @@
-//! From labelled commands to sizes: sums where labels separate the actions, kinds where not; and what is uncertain.
+//! From labelled commands to sizes: sums where labels separate the actions, kinds where not; and what is uncertain,
+//! such as several messages in one record.
 
 use sizeleak_fit::{Additivity, Fit, FitError, Separation, doubted_labels, learn_kinds, padding, size_dependence};
+use sizeleak_labels::{Label, Labels, Matching};
 use sizeleak_model::{
     Action, EpsilonTuple, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding, Neighbours, Smoothing,
 };
@@ -302,6 +304,55 @@ impl LearnedSizes {
             self.remarks.push(format!("{pairs} have the same sizes: sizes do not tell them apart, {replies}"));
         }
     }
+}
+
+/// How far the size of a record may be from the sum of two commands, in bytes.
+const NEAR_BYTES: u64 = 8;
+
+/// At least this many records must be as long as two commands, since one may be so by chance…
+const MIN_RECORDS: usize = 2;
+
+/// …and this share of those that do not fit.
+const MIN_SHARE: f64 = 0.3;
+
+/// A sentence if commands that were left out hold the messages of two labels each. `sizes_of` is the size of the
+/// command of each pair of the matching, in bytes.
+pub(crate) fn merged_messages(
+    labels: &Labels,
+    matching: &Matching,
+    sizes: &LearnedSizes,
+    sizes_of: &[i64],
+    within_ns: i64,
+) -> Option<String> {
+    let expected = |label: &Label| {
+        let mut sum = sizes.fit.overhead;
+        for (name, count) in labels.actions.iter().zip(&label.counts).filter(|(_, count)| **count > 0) {
+            let action = sizes.fit.actions.iter().find(|action| action.name == *name)?;
+            sum = sum.saturating_add(action.size.saturating_mul((*count).into()));
+        }
+        Some(sum)
+    };
+    let without_command: Vec<&Label> =
+        matching.missed.iter().chain(&matching.ambiguous).filter_map(|row| labels.rows.get(*row)).collect();
+    let holds_two = |pair: &&usize| {
+        let (own, size) = (&labels.rows[matching.pairs[**pair].0], sizes_of[**pair]);
+        let Some(own_bytes) = expected(own) else { return false };
+        without_command.iter().any(|other| {
+            let is_near = other.time_ns.abs_diff(own.time_ns) <= within_ns.unsigned_abs().saturating_mul(2);
+            // A second message has its own overhead; a merged body has one for both.
+            let both = expected(other).map(|bytes| own_bytes.saturating_add(bytes));
+            let is_sum = |sum: i64| sum.abs_diff(size) <= NEAR_BYTES;
+            is_near && both.is_some_and(|sum| is_sum(sum) || is_sum(sum.saturating_sub(sizes.fit.overhead)))
+        })
+    };
+    let records = sizes.fit.outliers.iter().filter(holds_two).count();
+    let is_usual = records as f64 >= MIN_SHARE * sizes.fit.outliers.len() as f64;
+    (records >= MIN_RECORDS && is_usual).then(|| {
+        format!(
+            "{records} commands are as long as two labelled ones together, and the second label has none: several \
+             messages travel in one record; leave more time between commands, or label both as one command"
+        )
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What is said of labels that do not determine sizes, and of sizes that do not add up.
 
+use sizeleak_model::{FitMethod, LabelledCommand};
+
 use super::*;
 
 fn names() -> Vec<String> {
@@ -179,4 +181,46 @@ fn messages_of_the_same_actions_that_differ_are_laid_to_texts_or_to_compression(
     // A counter that gains a digit, and a wrong label in ten.
     assert_eq!(varying(&|counts, at| additive(counts) + i64::from(at > 40)), None);
     assert_eq!(varying(&|counts, at| additive(counts) + 90 * i64::from(at % 10 == 3)), None);
+}
+
+fn label(time_s: i64, counts: [u32; 2]) -> Label {
+    Label { time_ns: time_s * 1_000_000_000, counts: counts.to_vec(), line: 1 }
+}
+
+/// Commands every ten seconds; those at the given places have a second label a second later and its bytes.
+fn sentence(merged: &[i64]) -> Option<String> {
+    let counts = |at: i64| [(at % 3) as u32, 1 + (at / 3 % 2) as u32];
+    let size = |counts: [u32; 2]| 60 + 28 * i64::from(counts[0]) + 35 * i64::from(counts[1]);
+    let names = ["on".to_owned(), "off".to_owned()];
+    let (mut rows, mut matching, mut sizes_of, mut commands) =
+        (Vec::new(), Matching::default(), Vec::new(), Vec::new());
+    for at in 0..40 {
+        let second = if merged.contains(&at) { size([1, 1]) } else { 0 };
+        matching.pairs.push((rows.len(), commands.len()));
+        sizes_of.push(size(counts(at)) + second);
+        rows.push(label(10 * at, counts(at)));
+        commands.push(LabelledCommand {
+            sizes: [size(counts(at)) + second; 2],
+            counts: counts(at).to_vec(),
+            replies: 0,
+            reply_bytes: 0,
+            single_replies: None,
+            has_own_replies: true,
+        });
+        if second > 0 {
+            matching.missed.push(rows.len());
+            rows.push(label(10 * at + 1, [1, 1]));
+        }
+    }
+    let sizes = learn_sizes(FitMethod::Robust, &names, &commands).unwrap();
+    assert_eq!(sizes.fit.outliers.len(), merged.len());
+    let labels = Labels { actions: names.to_vec(), rows, ..Labels::default() };
+    merged_messages(&labels, &matching, &sizes, &sizes_of, 2_000_000_000)
+}
+
+#[test]
+fn records_of_two_messages_are_named() {
+    assert!(sentence(&[3, 9, 21]).unwrap().starts_with("3 commands are as long as two"));
+    assert_eq!(sentence(&[]), None);
+    assert_eq!(sentence(&[7]), None, "one may be so by chance");
 }
