@@ -1,19 +1,19 @@
-//! The clock of labels: how far it is from that of the captures, found by cross-correlation of labels and commands.
+//! The clock of labels: its shift from that of the captures, constant or growing steadily, found by cross-correlation
+//! of labels and commands.
 //!
 //! Every difference between a command and a label votes for a shift. The shift within 26 hours that gives most labels
 //! a command is the best; a clock that drifts is searched for around the best constant shifts. A shift is believed only
 //! if it gives many more labels a command than no shift and than any other one does, and more than chance would:
 //! labels at equal distances, few labels, and commands everywhere leave the clock as it is.
 
-mod peaks;
-mod shift;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
+use sizeleak_model::statistics::middle;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::matching::matching_pairs;
-use peaks::{MAX_SHIFT_NS, Search, distinct_peaks, drifting_peaks};
-pub use shift::ClockShift;
 
 /// A shift is believed if chance finds one as good with less than this probability.
 const MAX_CHANCE: f64 = 0.001;
@@ -138,6 +138,224 @@ pub(crate) fn chance_of_matches(labels: &[i64], commands: &[i64], tolerance_ns: 
     let search = Search::new(labels, commands, tolerance_ns.clamp(0, MAX_SHIFT_NS));
     let within = ClockShift::default().labels_within(labels, commands, tolerance_ns);
     search.map_or(1.0, |search| by_chance(matched, within.max(matched), search.coverage))
+}
+
+/// How often a line is fitted to the commands that it matches.
+const ROUNDS: usize = 3;
+
+/// What must be added to the times of a clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ClockShift {
+    /// What is added at the reference, in nanoseconds.
+    pub offset_ns: i64,
+    /// What is added besides for each nanosecond from the reference on; 0 for a constant shift.
+    pub drift: f64,
+    /// The reference, a time of the clock that is wrong.
+    pub reference_ns: i64,
+}
+
+impl ClockShift {
+    pub fn constant(offset_ns: i64) -> Self {
+        Self { offset_ns, ..Self::default() }
+    }
+
+    /// A right time from a wrong one.
+    pub fn apply(&self, time_ns: i64) -> i64 {
+        time_ns.saturating_add(self.at(time_ns))
+    }
+
+    /// What is added to a wrong time, in nanoseconds.
+    pub fn at(&self, time_ns: i64) -> i64 {
+        let since = time_ns.saturating_sub(self.reference_ns);
+        // At most some minutes: the drift is that of a clock.
+        self.offset_ns.saturating_add((self.drift * since as f64).round() as i64)
+    }
+
+    pub(crate) fn applied(&self, times: &[i64]) -> Vec<i64> {
+        times.iter().map(|time| self.apply(*time)).collect()
+    }
+
+    /// How many labels lie between the first command and the last, by this shift.
+    pub(crate) fn labels_within(&self, labels: &[i64], commands: &[i64], tolerance_ns: i64) -> usize {
+        let (Some(first), Some(last)) = (commands.iter().min(), commands.iter().max()) else { return 0 };
+        let span = first.saturating_sub(tolerance_ns)..=last.saturating_add(tolerance_ns);
+        labels.iter().filter(|time| span.contains(&self.apply(**time))).count()
+    }
+
+    /// Whether two shifts give labels nearly the same time, at the first label or the last.
+    pub(crate) fn is_near(&self, other: &Self, labels: &[i64], distance_ns: i64) -> bool {
+        let ends = [labels.iter().min(), labels.iter().max()].into_iter().flatten();
+        ends.copied().any(|time| self.at(time).abs_diff(other.at(time)) <= distance_ns.unsigned_abs())
+    }
+
+    /// The shift that fits the commands it matches best: the median of the differences, and of the slopes between
+    /// labels half of them apart (an incomplete Theil-Sen fit, which some wrong matches do not move).
+    fn refined(&self, labels: &[i64], commands: &[i64], tolerance_ns: i64) -> Self {
+        let mut shift = *self;
+        for _ in 0..ROUNDS {
+            let matched = matching_pairs(&shift.applied(labels), commands, tolerance_ns);
+            let pairs = matched.iter().filter_map(|(row, at)| Some((*labels.get(*row)?, *commands.get(*at)?)));
+            let mut points: Vec<(i64, i64)> =
+                pairs.map(|(label, command)| (label, command.saturating_sub(label))).collect();
+            points.sort_unstable();
+            if self.drift != 0.0 {
+                let half = points.len() / 2;
+                let slopes = points.iter().zip(points.iter().skip(half)).filter_map(|(before, after)| {
+                    let apart = after.0.saturating_sub(before.0);
+                    (apart > 0).then(|| after.1.saturating_sub(before.1) as f64 / apart as f64)
+                });
+                shift.drift = median(slopes.collect(), f64::total_cmp).unwrap_or(shift.drift);
+            }
+            let line = Self { offset_ns: 0, ..shift };
+            let rests = points.iter().map(|(label, difference)| difference.saturating_sub(line.at(*label))).collect();
+            shift.offset_ns = median(rests, Ord::cmp).unwrap_or(shift.offset_ns);
+        }
+        shift
+    }
+}
+
+fn median<T: Copy>(mut values: Vec<T>, order: impl Fn(&T, &T) -> std::cmp::Ordering) -> Option<T> {
+    middle(&mut values, order).map(|[_, upper]| upper)
+}
+
+/// Shifts up to this are searched for: every time zone, and some seconds more.
+const MAX_SHIFT_NS: i64 = (26 * 3600 + 120) * 1_000_000_000;
+
+/// The most differences between a label and a command that are held at once.
+const MAX_DIFFERENCES: usize = 1 << 21;
+
+const MIN_LABELS: usize = 3;
+
+/// The most labels that a drift is searched with.
+const MAX_DRIFTING_LABELS: usize = 400;
+
+/// A drift changes the shift by at most this many tolerances over all labels, either way.
+const MAX_DRIFT: i64 = 16;
+
+/// How many of the best constant shifts a drift is searched around.
+const DRIFTING_REGIONS: usize = 6;
+
+/// Labels and commands in order of time, some labels left out if there are too many.
+struct Search {
+    labels: Vec<i64>,
+    commands: Vec<i64>,
+    tolerance_ns: i64,
+    /// The share of moments that are near a command, from the first command to the last.
+    coverage: f64,
+    /// How many shifts are tried that do not overlap.
+    trials: f64,
+}
+
+/// A shift and how many labels are near a command by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Peak {
+    near: usize,
+    offset_ns: i64,
+}
+
+impl Search {
+    /// `None` if there are too few labels or commands to show anything.
+    fn new(labels: &[i64], commands: &[i64], tolerance_ns: i64) -> Option<Self> {
+        let [mut labels, mut commands] = [labels.to_vec(), commands.to_vec()];
+        labels.sort_unstable();
+        commands.sort_unstable();
+        let span = |times: &[i64]| Some(times.last()?.abs_diff(*times.first()?));
+        let (of_labels, of_commands) = (span(&labels)?, span(&commands)?);
+        let width = tolerance_ns.unsigned_abs().saturating_mul(2).max(1);
+        let near: u64 = commands.windows(2).map(|pair| span(pair).unwrap_or(0).min(width)).sum();
+        let coverage = near.saturating_add(width) as f64 / of_commands.saturating_add(width) as f64;
+        let searched = (2 * MAX_SHIFT_NS.unsigned_abs()).min(of_labels.saturating_add(of_commands));
+        let trials = searched as f64 / width as f64 + 1.0;
+        let mut search = Self { labels, commands, tolerance_ns, coverage, trials };
+        let differences: usize = search.labels.iter().map(|label| search.near(*label, 0, MAX_SHIFT_NS).len()).sum();
+        let step = differences.div_ceil(MAX_DIFFERENCES).max(1);
+        search.labels = search.labels.iter().step_by(step).copied().collect();
+        (search.labels.len() >= MIN_LABELS).then_some(search)
+    }
+
+    /// The commands within `distance_ns` of a label that is shifted.
+    fn near(&self, label: i64, offset_ns: i64, distance_ns: i64) -> &[i64] {
+        let time = label.saturating_add(offset_ns);
+        let start = self.commands.partition_point(|command| *command < time.saturating_sub(distance_ns));
+        let end = self.commands.partition_point(|command| *command <= time.saturating_add(distance_ns));
+        self.commands.get(start..end).unwrap_or_default()
+    }
+
+    /// The best shift of each part of `offset_ns ± distance_ns` that is two tolerances wide.
+    fn peaks(&self, labels: &[i64], offset_ns: i64, distance_ns: i64) -> BTreeMap<i64, Peak> {
+        let of_label = |(at, label): (usize, &i64)| {
+            let label = *label;
+            self.near(label, offset_ns, distance_ns).iter().map(move |command| (command.saturating_sub(label), at))
+        };
+        let mut differences: Vec<(i64, usize)> = labels.iter().enumerate().flat_map(of_label).collect();
+        differences.sort_unstable();
+        let width = self.tolerance_ns.saturating_mul(2).max(1);
+        let mut best: BTreeMap<i64, Peak> = BTreeMap::new();
+        let mut times_in_window = vec![0_u32; labels.len()];
+        let mut window: VecDeque<(i64, usize)> = VecDeque::new();
+        let mut near = 0;
+        for (difference, at) in differences {
+            window.push_back((difference, at));
+            near += usize::from(times_in_window[at] == 0);
+            times_in_window[at] += 1;
+            while let Some((_, at)) = window.front().copied().filter(|(first, _)| difference - first > width) {
+                window.pop_front();
+                times_in_window[at] -= 1;
+                near -= usize::from(times_in_window[at] == 0);
+            }
+            let first = window.front().map_or(difference, |(first, _)| *first);
+            let peak = Peak { near, offset_ns: first.midpoint(difference) };
+            let known = best.entry(peak.offset_ns.div_euclid(width)).or_insert(peak);
+            if peak.near > known.near {
+                *known = peak;
+            }
+        }
+        best
+    }
+}
+
+/// The best constant shifts, at least two tolerances apart, the best first.
+fn distinct_peaks(search: &Search, most: usize) -> Vec<i64> {
+    let mut peaks: Vec<Peak> = search.peaks(&search.labels, 0, MAX_SHIFT_NS).into_values().collect();
+    peaks.sort_unstable_by_key(|peak| (Reverse(peak.near), peak.offset_ns.unsigned_abs(), peak.offset_ns));
+    let apart = search.tolerance_ns.unsigned_abs().saturating_mul(2);
+    let mut distinct: Vec<i64> = Vec::new();
+    for peak in peaks {
+        if distinct.len() == most {
+            break;
+        }
+        if distinct.iter().all(|offset_ns| offset_ns.abs_diff(peak.offset_ns) > apart) {
+            distinct.push(peak.offset_ns);
+        }
+    }
+    distinct
+}
+
+/// For some of these constant shifts, and for none, the best drifting one around it.
+fn drifting_peaks(search: &Search, around: &[i64]) -> Vec<ClockShift> {
+    let (Some(first), Some(last)) = (search.labels.first(), search.labels.last()) else { return Vec::new() };
+    let span = last.saturating_sub(*first);
+    if span <= 0 {
+        return Vec::new();
+    }
+    let step = search.labels.len().div_ceil(MAX_DRIFTING_LABELS);
+    let labels: Vec<i64> = search.labels.iter().step_by(step).copied().collect();
+    let reference_ns = first.midpoint(*last);
+    let distance_ns = search.tolerance_ns.saturating_mul(MAX_DRIFT);
+    let around = around.iter().take(DRIFTING_REGIONS).copied().chain([0]);
+    let best_around = |centre: i64| {
+        let drifts = (-MAX_DRIFT..=MAX_DRIFT).filter(|steps| *steps != 0);
+        let shifted = drifts.filter_map(|steps| {
+            let change = steps.saturating_mul(search.tolerance_ns);
+            let drift = change as f64 / span as f64;
+            let line = ClockShift { offset_ns: 0, drift, reference_ns };
+            let peaks = search.peaks(&line.applied(&labels), centre, distance_ns);
+            let best = peaks.into_values().max_by_key(|peak| (peak.near, Reverse(peak.offset_ns.unsigned_abs())))?;
+            Some((best.near, ClockShift { offset_ns: best.offset_ns, ..line }))
+        });
+        shifted.max_by_key(|(near, shift)| (*near, Reverse(shift.offset_ns.unsigned_abs()))).map(|(_, shift)| shift)
+    };
+    around.filter_map(best_around).collect()
 }
 
 #[cfg(test)]

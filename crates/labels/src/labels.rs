@@ -4,11 +4,8 @@
 //! `time,action[,count]` with a row for each action, where rows with the same time that follow each other are one command.
 //! Semicolons and tabs separate columns as well as commas do. A log of events is read by a [`LabelMap`].
 
-mod columns;
-mod date_format;
 mod error;
-mod table_form;
-mod table_rows;
+mod table;
 mod written_time;
 
 use std::collections::BTreeSet;
@@ -19,14 +16,12 @@ use sizeleak_text::{listed, stand_in};
 
 use crate::event_log::{Event, EventLog};
 use crate::label_map::LabelMap;
-use columns::Columns;
-pub use date_format::DateFormat;
 pub use error::LabelError;
 pub(crate) use error::short;
 use error::{MAX_COUNT, MAX_FILE_BYTES};
-use table_form::decoded;
-pub(crate) use table_rows::{TableRows, check_numbers};
-pub use written_time::LabelZone;
+use table::{Columns, decoded};
+pub(crate) use table::{TableRows, check_numbers};
+pub use written_time::{DateFormat, LabelZone};
 use written_time::{TimeReader, has_own_format};
 
 const NS: u64 = 1_000_000_000;
