@@ -1,4 +1,4 @@
-//! Which command to record next, and whether there is need of one.
+//! Which command to record next, which devices do its actions, and whether there is need of one.
 
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_fit::ExperimentDesign;
 use sizeleak_model::{Action, Inventory, InventoryError, LabelledCommand, Limits};
 
-use crate::covariance::Covariance;
-use crate::device_choice::{DeviceAction, devices_for};
-use crate::knowledge::{HeldOut, Knowledge};
+use crate::knowledge::{Covariance, HeldOut, Knowledge};
 
 /// So many checks in a row must find the same sizes, or that there are none: with fewer, sizes that a counter's new digit
 /// had moved were taken for settled.
@@ -375,6 +373,61 @@ impl Experiment {
         let counts = self.actions.iter().map(count).collect();
         PlannedCommand { counts, devices, half: Half::Test, why: "held back for the test".to_owned() }
     }
+}
+
+/// An action of one device, as the program that sends commands is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceAction {
+    /// The type of device, as in the inventory.
+    pub device: String,
+    /// Which device of this type, from 0.
+    pub index: u32,
+    pub action: String,
+}
+
+/// Devices for actions, others each time, so that identifiers and states vary; `None` if there are not enough.
+fn devices_for(inventory: &Inventory, actions: &[&str], random: &mut ChaCha20Rng) -> Option<Vec<DeviceAction>> {
+    let of_type = |at: usize| inventory.devices.get(at).map_or(0, |device| device.count);
+    let mut devices: Vec<(usize, u32)> =
+        (0..inventory.devices.len()).flat_map(|at| (0..of_type(at)).map(move |index| (at, index))).collect();
+    devices.shuffle(random);
+    let can = |device: usize, action: usize| {
+        let has = |at: &(usize, u32)| {
+            inventory.devices.get(at.0)?.actions.iter().find(|name| Some(&name.as_str()) == actions.get(action))
+        };
+        devices.get(device).and_then(has).is_some()
+    };
+    // A matching of actions with devices: each action takes a free device, or one whose action finds another device.
+    let mut taken: Vec<Option<usize>> = vec![None; devices.len()];
+    for action in 0..actions.len() {
+        let mut tried = vec![false; devices.len()];
+        if !take(action, &can, &mut taken, &mut tried) {
+            return None;
+        }
+    }
+    let chosen = devices.iter().zip(&taken).filter_map(|((at, index), action)| {
+        let (device, action) = (inventory.devices.get(*at)?, actions.get((*action)?)?);
+        Some(DeviceAction { device: device.name.clone(), index: *index, action: (*action).to_owned() })
+    });
+    Some(chosen.collect())
+}
+
+fn take(action: usize, can: &dyn Fn(usize, usize) -> bool, taken: &mut [Option<usize>], tried: &mut [bool]) -> bool {
+    for device in 0..taken.len() {
+        if !can(device, action) || tried.get(device).copied().unwrap_or(true) {
+            continue;
+        }
+        tried.iter_mut().skip(device).take(1).for_each(|tried| *tried = true);
+        let is_free = match taken.get(device).copied().flatten() {
+            None => true,
+            Some(other) => take(other, can, taken, tried),
+        };
+        if is_free {
+            taken.iter_mut().skip(device).take(1).for_each(|taken| *taken = Some(action));
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -16,15 +16,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod covariance;
-mod device_choice;
 mod experiment;
-mod journal;
 mod knowledge;
 mod recording;
 
-pub use device_choice::DeviceAction;
-pub use experiment::{Decision, Experiment, Half, MAX_COMMANDS, PlannedCommand, Stop};
-pub use journal::{Journal, JournalError, Outcome, Step};
+pub use experiment::{Decision, DeviceAction, Experiment, Half, MAX_COMMANDS, PlannedCommand, Stop};
 pub use knowledge::{ActionSize, HeldOut, Knowledge};
-pub use recording::{Learned, Recording, RecordingError, Tested, labels_of};
+pub use recording::{Journal, JournalError, Learned, Outcome, Recording, RecordingError, Step, Tested, labels_of};

@@ -2,6 +2,9 @@
 
 use std::cell::Cell;
 
+use rand::SeedableRng;
+use sizeleak_model::Device;
+
 use super::*;
 use crate::knowledge::ActionSize;
 
@@ -138,4 +141,22 @@ fn sums_that_do_not_hold_end_an_experiment_after_several_checks() {
     let (settled, stop) = played(experiment(MAX_COMMANDS), at_times, true);
     assert_eq!(stop, Stop::Settled);
     assert!(sent.len() <= settled.len(), "{} and {}", sent.len(), settled.len());
+}
+
+#[test]
+fn each_device_does_one_action_that_it_has() {
+    let device = |name: &str, count, actions: &[&str]| Device {
+        name: name.to_owned(),
+        count,
+        actions: actions.iter().map(|&action| action.to_owned()).collect(),
+        safe: true,
+    };
+    let home = Inventory { devices: vec![device("plug", 2, &["on"]), device("lamp", 1, &["on", "red"])] };
+    for seed in 0..20 {
+        let mut random = ChaCha20Rng::seed_from_u64(seed);
+        let chosen = devices_for(&home, &["on", "on", "red"], &mut random).unwrap();
+        let red = chosen.iter().find(|chosen| chosen.action == "red").unwrap();
+        assert_eq!((red.device.as_str(), red.index, chosen.len()), ("lamp", 0, 3));
+        assert_eq!(devices_for(&home, &["red", "red"], &mut random), None);
+    }
 }
