@@ -14,16 +14,12 @@ mod evaluate;
 mod evaluation_input;
 mod failure;
 mod frames;
-mod help;
 mod init;
 mod labelled_captures;
 mod labels;
 mod learn;
-mod learning_options;
-mod line_channel;
 mod measure;
 mod notices;
-mod operand;
 mod output_option;
 mod pad;
 mod plot;
@@ -34,15 +30,13 @@ mod report;
 mod report_format;
 mod run;
 mod session;
+mod shared_options;
 #[cfg(feature = "simulator")]
 mod simulate;
 mod start_point;
 mod strip;
 mod survey;
-mod text_style;
-mod time_range;
 mod traffic_input;
-mod values;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -55,7 +49,7 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 
-use session::Session;
+use session::{Content, Operand, Session};
 
 /// Shows what sizes of encrypted messages give away about people behind a gateway
 #[derive(Debug, Parser)]
@@ -134,7 +128,7 @@ impl Subcommands {
 
 /// Whether the program takes a file for a saved frame stream, by its content.
 pub fn is_saved_stream(file: &Path) -> bool {
-    operand::Operand::of(file.to_owned()).content == operand::Content::Stream
+    Operand::of(file.to_owned()).content == Content::Stream
 }
 
 /// Sets the gateway of a pipeline that has none, as the program does: that of its models, or else the only one that a survey
@@ -150,7 +144,7 @@ pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Op
 fn command() -> Command {
     let command = Cli::command();
     let of_all: Vec<Arg> = command.get_arguments().filter(|flag| flag.is_global_set()).cloned().collect();
-    command.mut_subcommands(|subcommand| help::of_subcommand(subcommand, &of_all))
+    command.mut_subcommands(|subcommand| shared_options::help_of(subcommand, &of_all))
 }
 
 /// Runs the program to its end; the first argument is its name.

@@ -10,10 +10,10 @@ use sizeleak_pipeline::{InputSource, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::check_damage;
-use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write_result;
 use super::session::Session;
+use super::shared_options::{OUTPUT, STAGES};
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 
 /// Adapt a model to messages that have become longer or shorter

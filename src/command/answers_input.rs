@@ -12,8 +12,7 @@ use sizeleak_pipeline::recording::open;
 use sizeleak_text::TimeRange;
 
 use super::failure::with_code;
-use super::help::INPUT;
-use super::time_range::TimeCut;
+use super::shared_options::{INPUT, TimeCut};
 
 /// The endings of the files of a folder that are answers; others are passed over.
 const ENDINGS: [&str; 5] = [".parquet", ".frames", ".frames.zst", ".frames.gz", ".ndjson"];

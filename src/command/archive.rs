@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use indicatif::DecimalBytes;
+use results::stopped;
 use sizeleak_archive::{
     ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
     RunResults, forget_point,
@@ -20,15 +21,12 @@ use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_text::counted;
 
-use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_option::{one_of, print_document};
 use super::progress::Bar;
 use super::session::Session;
+use super::shared_options::{INPUT, OUTPUT, STAGES, TimeRangeOption, duration};
 use super::traffic_input::{StageOptionArguments, choose_gateway};
-use super::values::duration;
 use crate::command::document::{Document, blank, line, numbers};
-use crate::command::time_range::TimeRangeOption;
-use results::stopped;
 
 /// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{parsed, usage};
 use super::labelled_captures::LabelledCaptures;
-use super::values::share;
+use super::shared_options::share;
 
 #[derive(Debug, Args)]
 pub(super) struct AuditedModel {

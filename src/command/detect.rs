@@ -15,10 +15,8 @@ use sizeleak_text::TimeRange;
 
 use super::answers_input::AnswersInput;
 use super::frames::check_target;
-use super::help::{INPUT, OUTPUT};
 use super::output_option::{EncodedFile, OutputOption, one_of};
-use super::text_style::ClockOption;
-use super::time_range::TimeRangeOption;
+use super::shared_options::{ClockOption, INPUT, OUTPUT, TimeRangeOption};
 
 /// How far answers may go back in time, in nanoseconds: those of commands that overlap come out of order.
 const MAX_DISORDER: i64 = 3_600_000_000_000;

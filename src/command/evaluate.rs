@@ -21,19 +21,18 @@ use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
 use sizeleak_text::{escaped, percent};
+use table::ROWS;
 
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, order_remark};
 use super::failure::{check_damage, check_fit, usage};
-use super::help::{CURVE, FOLDS, OUTPUT};
 use super::labelled_captures::LabelReading;
-use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
 use super::output_option::write;
 use super::report_format::{ReportForm, ReportOutput, csv_of};
 use super::session::Session;
+use super::shared_options::{CURVE, FOLDS, LearningOptions, OUTPUT, PaddingOption};
 use crate::command::document::{figure, line, paragraph, spaced};
-use table::ROWS;
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]

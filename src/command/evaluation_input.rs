@@ -13,11 +13,10 @@ use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::usage;
-use super::help::{INPUT, STAGES};
 use super::labelled_captures::{LabelReading, LabelledCaptures};
-use super::operand::{Content, STANDARD};
+use super::session::{Content, STANDARD};
+use super::shared_options::{INPUT, STAGES, share};
 use super::traffic_input::both_pipelines;
-use super::values::share;
 
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
 

@@ -14,9 +14,8 @@ use sizeleak_pipeline::suggestion::did_you_mean;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
-use super::help::OUTPUT;
 use super::output_option::{EncodedFile, OutputOption, keep_partial, one_of};
-use super::text_style::ClockOption;
+use super::shared_options::{ClockOption, OUTPUT};
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]

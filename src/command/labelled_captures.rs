@@ -22,8 +22,7 @@ use sizeleak_platform::telemetry::log::say;
 
 use super::document::quoted;
 use super::failure::{parsed, usage};
-use super::help::INPUT;
-use super::time_range::TimeRangeOption;
+use super::shared_options::{INPUT, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput, find_gateway};
 
 #[derive(Debug, Args)]

@@ -16,12 +16,11 @@ use sizeleak_platform::telemetry::log::{self, show};
 
 use super::document::{as_text, stderr_columns};
 use super::failure::{check_damage, damaged, usage};
-use super::help::OUTPUT;
 use super::labelled_captures::{LabelReading, LabelledCaptures};
-use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{write, write_result};
 use super::session::Session;
+use super::shared_options::{LearningOptions, OUTPUT};
 
 /// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]

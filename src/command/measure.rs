@@ -1,10 +1,10 @@
 //! `sizeleak measure`: how much labelled captures show that sizes give away, and how sure that is.
 
-pub(super) mod model_check;
 pub(super) mod report;
 
 use anyhow::Result;
 use clap::Args;
+use report::{MeasuredAudit, MeasuredSecrets, ModelCheck, ModelFigure, p_in_words, whole_percents};
 use sizeleak_evaluation::measured_leak::{MeasuredInformation, MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_labels::{LabelFile, Tolerance};
@@ -23,8 +23,6 @@ use super::notices::NoticeReport;
 use super::report_format::ReportOutput;
 use super::session::Session;
 use crate::command::document::{Document, figure, paragraph, spaced};
-use model_check::{ModelCheck, ModelFigure};
-use report::{MeasuredAudit, MeasuredSecrets, p_in_words, whole_percents};
 
 pub(super) const CORRECTOR: &str = "epsilon-corrector";
 

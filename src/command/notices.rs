@@ -10,7 +10,7 @@ use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
 
 use super::failure::with_code;
-use super::help::MEASURING;
+use super::shared_options::MEASURING;
 
 pub(super) const MAX_NOTES: usize = 5;
 

@@ -14,7 +14,7 @@ use sizeleak_text::escaped_lines;
 
 use super::document::{Document, as_text, stdout_columns};
 use super::failure::usage;
-use super::help::OUTPUT;
+use super::shared_options::OUTPUT;
 
 #[derive(Debug, Args)]
 pub(super) struct OutputOption {

@@ -21,8 +21,9 @@ use sizeleak_model::{Basis, LearnedPadding, Model};
 use super::audited_model::{AuditedModel, ObserverOption};
 use super::document::spaced;
 use super::failure::usage;
-use super::help::PADDING;
 use super::report_format::ReportOutput;
+use super::shared_options::PADDING;
+
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
 

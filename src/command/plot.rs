@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use content::{Content, PictureKind};
 use serde::de::DeserializeOwned;
 use sizeleak_frame::Frame;
 use sizeleak_inference::space::{CommandSpace, Premises};
@@ -21,15 +22,13 @@ use sizeleak_output::plot::{
     StageLatency, Timeline, TooSmall, habits_svg, latency_svg, svg_of,
 };
 use sizeleak_platform::telemetry::Latency;
+use timeline::TimelineOptions;
 
 use super::answers_input::Answers;
 use super::audited_model::section;
 use super::failure::{usage, with_code};
-use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};
-use super::text_style::ClockOption;
-use content::{Content, PictureKind};
-use timeline::TimelineOptions;
+use super::shared_options::{ClockOption, OUTPUT};
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]

@@ -12,9 +12,8 @@ use sizeleak_platform::telemetry::log::say;
 
 use super::answers_input::AnswersInput;
 use super::failure::{usage, with_code};
-use super::help::{INPUT, OUTPUT};
 use super::output_option::write_result;
-use super::time_range::TimeRangeOption;
+use super::shared_options::{INPUT, OUTPUT, TimeRangeOption};
 
 /// Learn what a home usually does and when
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `sizeleak record`: commands a home, captures it, learns from it and stops by itself.
 
 mod options;
-mod sender;
+pub(super) mod sender;
 mod session;
 mod tap;
 
@@ -21,8 +21,7 @@ use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 use self::options::{CaptureOptions, CommandOptions};
 use self::session::{JOURNAL, Session, in_words};
 use super::failure::usage;
-use super::help::{INPUT, OUTPUT};
-use super::values::duration;
+use super::shared_options::{INPUT, OUTPUT, duration};
 
 const SHOWN: usize = 60;
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use findings::{CaptureFindings, ModelFindings};
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
 use sizeleak_learning::digest_capture;
@@ -16,16 +17,14 @@ use sizeleak_report::document::{Figure, Report, Section};
 use sizeleak_report::{Observed, habits, html, markdown};
 
 use super::plot::content::{home as home_of, parsed, whole_text};
-use super::session::Session;
+use super::session::{Content, Operand, Session};
+use super::shared_options::OUTPUT;
 use crate::command::answers_input::AnswersInput;
 use crate::command::audited_model::AuditedModel;
 use crate::command::document::quoted;
 use crate::command::failure::usage;
-use crate::command::help::OUTPUT;
 use crate::command::labelled_captures::LabelledCaptures;
-use crate::command::operand::{Content, Operand};
 use crate::command::output_option::OutputOption;
-use findings::{CaptureFindings, ModelFindings};
 
 pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {
     let form = arguments.output.form(arguments.format, ReportForm::value_variants(), "sizeleak report")?;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::document::{COLUMNS, Document, as_markdown, as_text, stdout_columns};
-use super::help::OUTPUT;
 use super::output_option::OutputOption;
+use super::shared_options::OUTPUT;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportFormatOption {

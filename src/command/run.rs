@@ -15,15 +15,12 @@ use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::failure::{check_fit, usage, with_code};
 use super::frames::{check_columns, check_target, known_kind};
-use super::help::{INPUT, MEASURING, OUTPUT, STAGES};
 use super::notices::{LossLimit, MAX_NOTES, PayloadLoss};
-use super::operand::Operand;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
-use super::session::Session;
+use super::session::{Operand, Session};
+use super::shared_options::{ClockOption, INPUT, MEASURING, OUTPUT, STAGES, TimeCut, TimeRangeOption};
 use super::start_point::{Continuation, ContinuedRun, FILE, found_pipeline, prepare, refuse_model, report_unsaved};
-use super::text_style::ClockOption;
-use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 
 /// Run a pipeline: captures in, the users' commands out

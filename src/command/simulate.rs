@@ -20,9 +20,9 @@ use sizeleak_simulator::{
 use sizeleak_text::read_text;
 
 use super::failure::parsed;
-use super::learning_options::PaddingOption;
+use super::record::sender::{lines_of, now_ns};
 use super::session::Session;
-use crate::command::line_channel::{lines_of, now_ns};
+use super::shared_options::PaddingOption;
 
 /// Make labelled captures of a simulated gateway, with real TLS
 #[derive(Debug, Args)]

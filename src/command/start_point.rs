@@ -18,8 +18,8 @@ use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
-use super::help::INPUT;
 use super::session::Session;
+use super::shared_options::INPUT;
 use super::traffic_input::TrafficInput;
 
 /// Prepares the run of a pipeline up to where it makes these kinds, at the captures or at saved streams; `found` is a

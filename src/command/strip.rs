@@ -17,9 +17,9 @@ use sizeleak_strip::{
 use sizeleak_text::counted;
 
 use super::failure::{usage, with_code};
-use super::help::OUTPUT;
 use super::notices::NoticeReport;
 use super::output_option::keep_partial;
+use super::shared_options::OUTPUT;
 
 /// Write a capture without its content, for the same sizes
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use sizeleak_text::{escaped, width};
 use super::failure::{damaged, with_code};
 use super::report_format::ReportFormatOption;
 use super::session::Session;
-use super::text_style::ClockOption;
+use super::shared_options::ClockOption;
 use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
 
 /// Find gateways in captures, and show what they send and receive

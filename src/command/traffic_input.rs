@@ -16,8 +16,8 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
 
 use super::failure::usage;
-use super::help::{INPUT, STAGES};
-use super::operand::{Content, Operand};
+use super::session::{Content, Operand};
+use super::shared_options::{INPUT, STAGES};
 
 #[derive(Debug, Args)]
 pub(super) struct TrafficInput {

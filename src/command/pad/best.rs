@@ -16,7 +16,7 @@ use super::judged::{NamedWithReplies, Verdict};
 use crate::command::document::{Document, paragraph};
 use crate::command::failure::{usage, with_code};
 use crate::command::output_option::write;
-use crate::command::values::{number, share};
+use crate::command::shared_options::{number, share};
 
 const SHOWN: usize = 24;
 

@@ -13,8 +13,7 @@ use sizeleak_text::percent;
 use super::judged::opening;
 use crate::command::document::{Document, figure, paragraph};
 use crate::command::failure::with_code;
-use crate::command::learning_options::PaddingOption;
-use crate::command::values::share;
+use crate::command::shared_options::{PaddingOption, share};
 
 /// For the cost, and for how many share a record.
 pub(crate) const COMMANDS_PER_DAY: f64 = 1000.0;

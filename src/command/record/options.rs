@@ -9,8 +9,7 @@ use sizeleak_model::Inventory;
 use sizeleak_recording::Stop;
 
 use crate::command::failure::usage;
-use crate::command::help::INPUT;
-use crate::command::values::duration;
+use crate::command::shared_options::{INPUT, duration};
 
 /// How commands are sent.
 #[derive(Debug, Args)]

@@ -1,20 +1,19 @@
-//! The program that sends commands: started for each, or once and fed by lines.
+//! The program that sends commands: started for each, or once and fed by lines. And lines of
+//! text that come while something else goes on, and the clock of this machine.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value, json};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_recording::{DeviceAction, Step};
 use sizeleak_text::escaped;
-
-use crate::command::line_channel::lines_of;
 
 /// A program that takes longer has hung: its command does not count.
 const MAX_DURATION: Duration = Duration::from_mins(1);
@@ -199,4 +198,26 @@ impl Person {
             }
         }
     }
+}
+
+const QUEUE: usize = 16;
+
+/// The lines of an input, while there are any, each with its end; a line of more than `most` bytes comes in parts.
+pub(crate) fn lines_of(input: impl Read + Send + 'static, most: u64) -> Receiver<String> {
+    let (sender, lines) = bounded(QUEUE);
+    thread::spawn(move || {
+        let mut input = BufReader::new(input);
+        let mut line = String::new();
+        while matches!(input.by_ref().take(most).read_line(&mut line), Ok(1..)) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+pub(crate) fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

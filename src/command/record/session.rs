@@ -17,11 +17,10 @@ use sizeleak_recording::{
 use sizeleak_text::{escaped_lines, listed};
 
 use super::options::{CaptureOptions, CommandOptions, End};
-use super::sender::{self, HANDS_NS, Person, Sender};
+use super::sender::{self, HANDS_NS, Person, Sender, now_ns};
 use super::tap::Tap;
 use crate::command::document::paragraph;
 use crate::command::failure::{sentence, silent, usage, with_code};
-use crate::command::line_channel::now_ns;
 use crate::command::output_option::{print_document, write};
 
 pub(super) const JOURNAL: &str = "record.json";

@@ -18,8 +18,7 @@ use sizeleak_frame::{Packet, Packets};
 use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
 use sizeleak_strip::{CaptureFormat, CaptureWriter};
 
-use super::sender::{end, shell};
-use crate::command::line_channel::now_ns;
+use super::sender::{end, now_ns, shell};
 
 /// Packets that wait while the model is learned.
 const QUEUE: usize = 1 << 14;
