@@ -11,10 +11,9 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use sizeleak_frame::Frame;
 
-use crate::cells::{Cells, Values};
+use crate::cells::{Cells, Rows, Values};
 use crate::columns::{ColumnType, columns, typed_name};
 use crate::flow_names::FlowNames;
-use crate::rows::Rows;
 
 /// Gathers the frames of one kind until they fill a batch.
 pub struct RecordBatchBuilder {

@@ -24,12 +24,9 @@ mod columns;
 mod csv;
 mod flow_names;
 mod json;
-mod line;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod plot;
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-mod rows;
 mod table;
 mod text_style;
 mod writer;

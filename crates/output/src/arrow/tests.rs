@@ -6,7 +6,7 @@ use arrow_array::{Array, RecordBatch};
 use sizeleak_frame::{Command, Direction, Flow, KINDS, Notice, Segment, Segments, SingleReply, Transport};
 
 use super::*;
-use crate::rows::{MAX_BYTES, MAX_ROWS};
+use crate::cells::{MAX_BYTES, MAX_ROWS};
 
 fn batch(kind: &str, frames: &[Frame]) -> RecordBatch {
     let mut builder = RecordBatchBuilder::new(kind).unwrap();

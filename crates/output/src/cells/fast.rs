@@ -1,16 +1,8 @@
 //! The candidates of an identification without JSON between: most of what a file of answers holds.
 
-use sizeleak_frame::{Actions, Candidate, Frame, Identification};
+use sizeleak_frame::{Actions, Candidate};
 
 use super::{Cells, Values};
-
-/// An identification as a row needs it besides the list of its candidates, of which it keeps the first; and that list.
-pub(crate) fn without_candidates(frame: &Frame) -> Option<(Frame, &[Candidate])> {
-    let Frame::Identification(answer) = frame else { return None };
-    let first = answer.candidates.iter().take(1).cloned().collect();
-    let row = Identification { candidates: first, ..Identification::clone(answer) };
-    Some((row.into(), &answer.candidates))
-}
 
 impl Cells {
     /// As [`Cells::push`] for the candidates of a row; `None` if it is no column of candidates.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sizeleak_frame::{Direction, FlowId, Notice, Segment, Segments};
 
 use super::*;
-use crate::rows::{MAX_BYTES, MAX_ROWS};
+use crate::cells::{MAX_BYTES, MAX_ROWS};
 
 /// A reader of a file that holds these frames.
 fn written(kind: &str, frames: &[Frame]) -> SerializedFileReader<File> {

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::marks::{DOTS, PALE, SERIES, SQUARES, Style, TRIANGLES, reference, shade_key};
 use super::page::{PictureSize, TooSmall, clean, rectangle};
-use super::panel::{Heading, Panel, Surroundings};
+use super::panel::{DOTS, Heading, PALE, Panel, SERIES, SQUARES, Style, Surroundings, TRIANGLES, reference, shade_key};
 use super::scale::Scale;
 
 /// The share of the panel that the bars of numbers of answers take.

@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use svg::node::element::Title;
 
-use super::marks::shade_key;
 use super::page::{
     COLOURS, PictureSize, TEXT, TooSmall, clean, colour_step, rectangle, text, text_around, text_before, text_width,
 };
-use super::panel::{Heading, Panel, Surroundings, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width, shade_key};
 
 /// Actions beyond so many are left out: their cells would be too small to read.
 const MAX_ACTIONS: usize = 24;

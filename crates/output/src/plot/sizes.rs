@@ -2,9 +2,8 @@
 
 use svg::node::element::Title;
 
-use super::marks::{DOTS, GREY, shade_key};
 use super::page::{COLOURS, PictureSize, TooSmall, clean, rectangle, rule, text};
-use super::panel::{Heading, Panel, Surroundings, labels_width};
+use super::panel::{DOTS, GREY, Heading, Panel, Surroundings, labels_width, shade_key};
 use super::scale::Scale;
 
 const MAX_NAME: usize = 16;

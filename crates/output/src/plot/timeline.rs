@@ -13,7 +13,7 @@ use super::page::clean;
 use crate::TimeFormat;
 use crate::answers::AnswerSink;
 use crate::flow_names::FlowNames;
-use crate::line::deviation_words;
+use crate::table::deviation_words;
 
 const MAX_WORDS: usize = 400;
 
