@@ -1,7 +1,7 @@
 //! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
 //! terminals and logs, spreadsheets, and columns of limited width.
-//! And the text of a file up to a limit, what a file is that only stands in the place of another, and the one way to write a time, a share, or a number in a
-//! sentence.
+//! And the text of a file up to a limit, what a file is that only stands in the place of another, and the one way to write
+//! a time, a share, or a number in a sentence.
 //!
 //! ```
 //! use sizeleak_text::{cell, escaped, fitted};
@@ -11,14 +11,13 @@
 //! assert_eq!(fitted("kitchen lamp", 8), "kitchen…");
 //! ```
 
-mod escape;
 mod file;
-mod grammar;
+mod shown;
 mod time;
-mod width;
 
-pub use escape::{cell, escaped, escaped_json, escaped_lines, needs_escape};
 pub use file::{MAX_WRITTEN_BYTES, may_be_stand_in, read_text, stand_in};
-pub use grammar::{counted, percent};
+pub use shown::{
+    cell, counted, escaped, escaped_json, escaped_lines, fitted, listed, needs_escape, percent, shortened, width,
+    wrapped,
+};
 pub use time::{TimeRange, parse_time, rfc_3339, utc};
-pub use width::{fitted, listed, shortened, width, wrapped};
