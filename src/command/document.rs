@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use sizeleak_report::document::{Figure, Value};
-use sizeleak_report::markdown;
+use sizeleak_report::forms::{markdown_prose, markdown_table};
 use sizeleak_text::{escaped, escaped_lines, shortened, width, wrapped};
 use terminal_size::{Width, terminal_size_of};
 
@@ -144,11 +144,11 @@ pub(super) fn as_markdown(document: &[Block]) -> String {
     let mut parts = Vec::new();
     for blocks in document.chunk_by(|one, other| is_line(one) && is_line(other)) {
         match blocks {
-            [Block::Paragraph { text, .. }] => parts.push(markdown::prose(&on_one_line(text)) + "\n"),
-            [Block::Line(text)] if !text.starts_with(' ') => parts.push(markdown::prose(text) + "\n"),
+            [Block::Paragraph { text, .. }] => parts.push(markdown_prose(&on_one_line(text)) + "\n"),
+            [Block::Line(text)] if !text.starts_with(' ') => parts.push(markdown_prose(text) + "\n"),
             [Block::Table { header, rows, .. }] => {
                 let are_numbers: Vec<bool> = (0..header.len()).map(|at| at > 0).collect();
-                parts.push(markdown::table(header, &are_numbers, rows.iter().cloned()));
+                parts.push(markdown_table(header, &are_numbers, rows.iter().cloned()));
             }
             lines => parts.push(markdown_code(&as_text(lines, usize::MAX))),
         }

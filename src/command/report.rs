@@ -14,7 +14,7 @@ use sizeleak_habits::Home;
 use sizeleak_learning::digest_capture;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Figure, Report, Section};
-use sizeleak_report::{Observed, habits, html, markdown};
+use sizeleak_report::{Observed, habits_section, habits_verdict, html, markdown};
 
 use super::plot::content::{home as home_of, parsed, whole_text};
 use super::session::{Content, Operand, Session};
@@ -75,8 +75,8 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     }
     verdicts.extend(observed.verdict());
     if let Some(home) = home {
-        verdicts.push(habits::verdict(&home));
-        sections.push(habits::section(&home, observed.clock()));
+        verdicts.push(habits_verdict(&home));
+        sections.push(habits_section(&home, observed.clock()));
     }
     verdicts.extend(observed.deviation_verdict());
     let Some(verdict) = verdicts.into_iter().next() else {

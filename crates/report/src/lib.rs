@@ -1,7 +1,7 @@
 //! Everything that is known of a gateway's leak as one report for people, with sums over commands only: a page of HTML that
 //! loads nothing, or Markdown.
 //!
-//! Parts of a report are made of what other libraries compute ([`leak`], [`judged`], [`Observed`], [`habits`]); what each
+//! Parts of a report are made of what other libraries compute ([`leak`], [`Observed`], [`habits_section`]); what each
 //! holds is in [`document`]. A report with the same parts is written as the same bytes.
 //!
 //! ```
@@ -14,21 +14,18 @@
 //! ```
 
 pub mod document;
-pub mod habits;
-pub mod judged;
+pub mod forms;
 pub mod leak;
-pub mod markdown;
 mod observed;
-mod page;
 
 use document::Report;
-pub use observed::Observed;
+pub use observed::{Observed, habits_section, habits_verdict};
 
 /// The report as a page of HTML. What it lacks, it says how to give.
 pub fn html(report: Report) -> String {
-    page::page(&report.with_all_parts())
+    forms::page(&report.with_all_parts())
 }
 
 pub fn markdown(report: Report) -> String {
-    markdown::markdown(&report.with_all_parts())
+    forms::markdown(&report.with_all_parts())
 }

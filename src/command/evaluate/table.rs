@@ -8,7 +8,7 @@ use sizeleak_evaluation::{
 use sizeleak_labels::MatchCounts;
 use sizeleak_report::document::Value::{Number, Within};
 use sizeleak_report::document::{Figure, NONE, Value};
-use sizeleak_report::judged::calibration;
+use sizeleak_report::leak::calibration;
 use sizeleak_text::escaped;
 
 use crate::command::document::{Document, figure, line, name_cell, numbers, paragraph, spaced};

@@ -15,7 +15,7 @@ use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_learning::{LearningRun, LearningSettings};
 use sizeleak_model::{Model, ModelSet};
 use sizeleak_report::document::{Figure, Section, Tile, Value, Verdict};
-use sizeleak_report::{Observed, judged, leak};
+use sizeleak_report::{Observed, leak};
 
 use crate::command::audited_model::AuditedModel;
 use crate::command::document::quoted;
@@ -55,7 +55,7 @@ impl CaptureFindings {
         }
         let evaluation = audited.path().map(|path| labelled.evaluation(path)).transpose()?;
         let verdict = match &evaluation {
-            Some(evaluation) => judged::verdict(evaluation),
+            Some(evaluation) => leak::measured_verdict(evaluation),
             None => Verdict {
                 sentence: measured.sentence.clone(),
                 meaning: "This observer has no model, and learned from the labelled commands before each: a better one names \
@@ -64,10 +64,12 @@ impl CaptureFindings {
             },
         };
         let mut sections = vec![shown(measured)];
-        sections.extend(evaluation.as_ref().map(judged::calibration));
+        sections.extend(evaluation.as_ref().map(leak::calibration));
         Ok(Self {
             verdict,
-            tiles: evaluation.as_ref().map_or_else(|| tiles(measured), |evaluation| vec![judged::tile(evaluation)]),
+            tiles: evaluation
+                .as_ref()
+                .map_or_else(|| tiles(measured), |evaluation| vec![leak::measured_tile(evaluation)]),
             sections,
             damage: commands.damage.as_ref().map(|damage| damaged(damage, COVERED)),
             labelled,
@@ -80,7 +82,7 @@ impl CaptureFindings {
         let settings = captures.digests(&labelled.pipeline);
         let settings = settings.map(|captures| LearningSettings { inventory, captures, ..LearningSettings::default() });
         match settings.and_then(|settings| labelled.measured_curve(&settings)) {
-            Ok(curve) => judged::learning_curve(&curve),
+            Ok(curve) => leak::learning_curve(&curve),
             Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),
         }
     }

@@ -1,22 +1,29 @@
-//! The report as Markdown, for an issue or a wiki: the same sentences and tables. And text as any Markdown has it.
+//! The two forms of a report, with the same sentences and tables: Markdown, for an issue or a wiki, and one HTML page, which
+//! loads nothing. The page is complete as it is written; its script only sorts tables, and turns between light and dark.
+//! And text as any Markdown has it.
 
 use std::fmt::Write as _;
 
-use crate::document::{CAPTION, Figure, Report, Tile, Value};
+use askama::Template;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::document::{CAPTION, Figure, Report, Tile, TileRow, Value};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
 const MAX_ROWS: usize = 60;
 
 pub(crate) fn markdown(report: &Report) -> String {
-    let mut text = format!("# What message sizes give away\n\n**{}**\n\n", prose(&report.verdict.sentence));
-    let _ = writeln!(text, "{}\n", prose(&report.verdict.meaning));
+    let mut text = format!("# What message sizes give away\n\n**{}**\n\n", markdown_prose(&report.verdict.sentence));
+    let _ = writeln!(text, "{}\n", markdown_prose(&report.verdict.meaning));
     write_tiles(&mut text, report);
-    let _ = writeln!(text, "**Cheapest fix.** {}\n", prose(&report.fix));
+    let _ = writeln!(text, "**Cheapest fix.** {}\n", markdown_prose(&report.fix));
     let _ = writeln!(text, "{CAPTION}");
     for section in &report.sections {
         let _ = writeln!(text, "\n## {}", section.title());
         for paragraph in &section.text {
-            let _ = writeln!(text, "\n{}", prose(paragraph));
+            let _ = writeln!(text, "\n{}", markdown_prose(paragraph));
         }
         section.figures.iter().for_each(|figure| write_figure(&mut text, figure));
     }
@@ -34,7 +41,7 @@ fn write_tiles(text: &mut String, report: &Report) {
     };
     let rows = report.tiles.iter().filter(|tile| !tile.rows.is_empty()).map(row).collect();
     let figure = Figure::of("tiles", columns.map(|name| name.shown()).collect(), rows);
-    text.push_str(&(table(&figure.columns, &figure.numeric(), shown(&figure.rows)) + "\n"));
+    text.push_str(&(markdown_table(&figure.columns, &figure.numeric(), shown(&figure.rows)) + "\n"));
 }
 
 fn write_figure(text: &mut String, figure: &Figure) {
@@ -47,7 +54,7 @@ fn write_figure(text: &mut String, figure: &Figure) {
         return;
     }
     let rows = figure.rows.get(..MAX_ROWS).unwrap_or(&figure.rows);
-    let _ = write!(text, "\n{}", table(&figure.columns, &figure.numeric(), shown(rows)));
+    let _ = write!(text, "\n{}", markdown_table(&figure.columns, &figure.numeric(), shown(rows)));
     if let Some(more @ 1..) = figure.rows.len().checked_sub(MAX_ROWS) {
         let _ = writeln!(text, "\n{more} rows more are in the page: `-o report.html`.");
     }
@@ -58,7 +65,7 @@ fn shown(rows: &[Vec<Value>]) -> impl Iterator<Item = Vec<String>> {
 }
 
 /// A table, whose columns of numbers are aligned at their ends.
-pub fn table(columns: &[String], are_numbers: &[bool], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub fn markdown_table(columns: &[String], are_numbers: &[bool], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let cell = |text: &String| {
         let shown = words(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         // Rows that belong to the one above are indented.
@@ -70,7 +77,7 @@ pub fn table(columns: &[String], are_numbers: &[bool], rows: impl IntoIterator<I
 }
 
 /// A sentence, whose words between backticks are code.
-pub fn prose(text: &str) -> String {
+pub fn markdown_prose(text: &str) -> String {
     let piece = |piece: Piece<'_>| match piece {
         Piece::Words(text) => words(text),
         Piece::Code(code) => format!("`{code}`"),
@@ -79,7 +86,7 @@ pub fn prose(text: &str) -> String {
 }
 
 /// Text in which no character has a meaning for Markdown or HTML.
-pub fn words(text: &str) -> String {
+fn words(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in sizeleak_text::escaped(text).chars() {
         if matches!(character, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~') {
@@ -91,17 +98,70 @@ pub fn words(text: &str) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+enum Piece<'a> {
     Words(&'a str),
     Code(&'a str),
 }
 
 /// The parts of a sentence: what stands between two backticks is code. A last one without a partner is none.
-pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let pairs = text.matches('`').count() / 2;
     text.splitn(2 * pairs + 1, '`')
         .enumerate()
         .map(|(at, part)| if at % 2 == 1 { Piece::Code(part) } else { Piece::Words(part) })
+}
+
+const SCRIPT: &str = include_str!("../page/page.js");
+
+const STYLE: &str = include_str!("../page/style.css");
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    report: &'a Report,
+    version: &'a str,
+    style: &'a str,
+    script: &'a str,
+    /// The only script that may run: one that came with a name would not.
+    script_hash: String,
+}
+
+pub(crate) fn page(report: &Report) -> String {
+    let script_hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    let page = Page { report, version: env!("CARGO_PKG_VERSION"), style: STYLE, script: SCRIPT, script_hash };
+    // Writing to a string does not fail.
+    page.render().unwrap_or_default()
+}
+
+fn html_prose(text: &str) -> String {
+    let escaped = |text: &str| askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string());
+    let piece = |piece: Piece<'_>| match piece {
+        // A number stays beside its unit.
+        Piece::Words(words) => escaped(words).unwrap_or_default().replace(" %", "\u{a0}%"),
+        Piece::Code(text) => code(text),
+    };
+    pieces(&sizeleak_text::escaped(text)).map(piece).collect()
+}
+
+/// Code as HTML, whose words are not broken at hyphens.
+fn code(text: &str) -> String {
+    let word =
+        |word: &str| askama::filters::escape(word, askama::filters::Html).map(|word| format!("<span>{word}</span>"));
+    let words: Vec<String> = text.split(' ').filter_map(|text| word(text).ok()).collect();
+    format!("<code>{}</code>", words.join(" "))
+}
+
+impl Figure {
+    /// Its chart, to stand in the page: as HTML has it, without the name of its language.
+    fn picture(&self) -> Option<String> {
+        Some(self.svg()?.replace(" xmlns=\"http://www.w3.org/2000/svg\"", ""))
+    }
+}
+
+impl TileRow {
+    fn width(&self) -> String {
+        format!("{:.1}", 100.0 * self.named.number().unwrap_or(0.0).clamp(0.0, 1.0))
+    }
 }
 
 #[cfg(test)]
