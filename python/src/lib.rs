@@ -1,9 +1,6 @@
 //! The Rust side of the Python package: streams, stages and frames in this process, and the program for one of its own.
 
-mod failure;
-mod frames;
-mod plan;
-mod relay;
+mod objects;
 mod run;
 mod stage;
 mod stream;
@@ -19,18 +16,16 @@ mod _native {
     use pyo3::prelude::*;
     use pythonize::pythonize;
 
-    use crate::failure::input_failure;
+    use crate::objects::input_failure;
 
     #[pymodule_export]
-    use crate::frames::{FrameIterator, write_frames};
-    #[pymodule_export]
-    use crate::plan::pipeline_file;
-    #[pymodule_export]
-    use crate::relay::{Relay, relay};
+    use crate::objects::{FrameIterator, write_frames};
     #[pymodule_export]
     use crate::run::Run;
     #[pymodule_export]
-    use crate::stage::serve;
+    use crate::stage::{Relay, relay, serve};
+    #[pymodule_export]
+    use crate::stream::pipeline_file;
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -15,10 +15,9 @@ use sizeleak_output::RecordBatchBuilder;
 use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::NoticeTally;
 
-use crate::failure::{failure, input_failure, of_configuration};
-use crate::plan::{RunPlan, configured};
+use crate::objects::{failure, input_failure, of_configuration};
 use crate::stage::replace;
-use crate::stream::{Batches, SharedFailure, warn};
+use crate::stream::{Batches, RunPlan, SharedFailure, configured, warn};
 
 /// A configured pipeline over captures, or over saved streams, for the frames of one kind. It can be run again and again.
 #[pyclass(frozen)]

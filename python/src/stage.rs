@@ -1,20 +1,26 @@
-//! A stage that is an object of Python: in a pipeline of this process, or as a program between two pipes.
+//! A stage that is an object of Python: in a pipeline of this process, as a program between two pipes, or
+//! for the program in a process of its own: that starts a relay in the stage's place, which passes frames on over a socket
+//! to the process that has the stage.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::marker::PhantomData;
+use std::net::Shutdown;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 
 use pyo3::prelude::*;
 use sizeleak::Pipeline;
 use sizeleak::frame::{Command, Correction, Frame, Identification, Record};
 use sizeleak::runtime::{
-    Emit, Interrupt, Node, Outcome, Runnable, Stage, StageError, StreamInput, StreamOutput, stdin, widen_pipe,
+    Emit, Interrupt, Node, Outcome, Runnable, Stage, StageError, StreamInput, StreamOutput, becomes_ready, stdin,
+    widen_pipe,
 };
 
-use crate::failure::{failure, input_failure, of_configuration};
-use crate::frames::{from_python, to_python};
+use crate::objects::{failure, from_python, input_failure, of_configuration, to_python};
 
 const KINDS: &str = "record, command, correction, identification";
 
@@ -120,7 +126,7 @@ fn unknown_kind(py: Python<'_>, kind: &str) -> PyErr {
     failure(py, format!("a stage in Python cannot consume `{kind}`; `consumes` is one of {KINDS}"), 2)
 }
 
-pub(crate) fn runnable(stage: &Bound<'_, PyAny>) -> PyResult<Box<dyn Runnable>> {
+fn runnable(stage: &Bound<'_, PyAny>) -> PyResult<Box<dyn Runnable>> {
     let (py, kind, stage) = (stage.py(), consumed(stage)?, stage.clone().unbind());
     Ok(match kind.as_str() {
         "record" => Box::new(Node::new(PythonStage::<Record>::new(&stage))),
@@ -131,7 +137,7 @@ pub(crate) fn runnable(stage: &Bound<'_, PyAny>) -> PyResult<Box<dyn Runnable>> 
     })
 }
 
-pub(crate) fn run_between(stage: Box<dyn Runnable>, input: impl Read, output: impl Write + Send) -> Outcome {
+fn run_between(stage: Box<dyn Runnable>, input: impl Read, output: impl Write + Send) -> Outcome {
     let (mut input, mut output) = (StreamInput::new(input), StreamOutput::new(output));
     stage.run(Some(&mut input), &mut output, &Interrupt::new(), None)
 }
@@ -146,4 +152,62 @@ pub(crate) fn serve(stage: Bound<'_, PyAny>) -> PyResult<(u8, Option<String>)> {
     widen_pipe(&output);
     let outcome = py.detach(|| run_between(stage, input, output));
     Ok((outcome.exit_code(), outcome.cause().map(str::to_owned)))
+}
+
+/// Serves a stage to relays at a socket, one after another, until it is closed.
+#[pyclass(frozen)]
+pub(crate) struct Relay {
+    interrupt: Interrupt,
+    server: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[pymethods]
+impl Relay {
+    #[new]
+    fn new(stage: Bound<'_, PyAny>, socket: PathBuf) -> PyResult<Self> {
+        let py = stage.py();
+        // Said here, not to whoever connects.
+        drop(runnable(&stage)?);
+        let listener = UnixListener::bind(&socket).map_err(|error| input_failure(py, error))?;
+        let (interrupt, stage) = (Interrupt::new(), stage.unbind());
+        let stopped = interrupt.clone();
+        let server = thread::spawn(move || {
+            while !stopped.is_set() {
+                if !becomes_ready(&listener) {
+                    continue;
+                }
+                let Ok((connection, _)) = listener.accept() else { continue };
+                let Ok(output) = connection.try_clone() else { continue };
+                // A connection that ends without `summary` was cut; the program says why.
+                if let Ok(stage) = Python::attach(|py| runnable(stage.bind(py))) {
+                    run_between(stage, &connection, output);
+                }
+                _ = connection.shutdown(Shutdown::Both);
+            }
+        });
+        Ok(Self { interrupt, server: Mutex::new(Some(server)) })
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.interrupt.set();
+        let server = self.server.lock().ok().and_then(|mut server| server.take());
+        py.detach(|| server.map(JoinHandle::join));
+    }
+}
+
+/// Passes stdin on to a socket, and what comes back to stdout.
+#[pyfunction]
+pub(crate) fn relay(py: Python<'_>, socket: PathBuf) -> PyResult<()> {
+    let pass = || -> io::Result<()> {
+        let connection = UnixStream::connect(&socket)?;
+        let (mut input, mut there) = (stdin()?, connection.try_clone()?);
+        // It ends with its input, or with the process.
+        thread::spawn(move || {
+            _ = io::copy(&mut input, &mut there);
+            _ = there.shutdown(Shutdown::Write);
+        });
+        let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        io::copy(&mut &connection, &mut output).map(drop)
+    };
+    py.detach(pass).map_err(|error| input_failure(py, error))
 }

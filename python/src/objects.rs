@@ -1,5 +1,7 @@
-//! Frames as objects of Python, and files of them.
+//! What Python has as objects: frames, also in files, and errors of Rust as exceptions of the package, with the program's
+//! sentences and exit codes.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -14,9 +16,8 @@ use serde::Serialize;
 use serde_bytes::Bytes;
 use sizeleak::frame::{Frame, FrameReader, FrameWriter, Hello, Packet, SCHEMA, Segment, Summary, Unknown};
 use sizeleak::pipeline::recording;
+use sizeleak::{ConfigError, RunError};
 use sizeleak_platform::storage::OutputFile;
-
-use crate::failure::{failure, input_failure};
 
 /// What makes a frame of a kind and a body.
 static FRAME_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -138,4 +139,22 @@ pub(crate) fn write_frames(frames: Bound<'_, PyAny>, path: PathBuf) -> PyResult<
 fn hello() -> Frame {
     let (stage, version) = ("python".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     Frame::Hello(Box::new(Hello { schema: SCHEMA, stage, version, upstream: Vec::new() }))
+}
+
+pub(crate) fn failure(py: Python<'_>, sentence: impl Display, code: u8) -> PyErr {
+    let made =
+        py.import("sizeleak._errors").and_then(|errors| errors.call_method1("failure", (sentence.to_string(), code)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+pub(crate) fn input_failure(py: Python<'_>, sentence: impl Display) -> PyErr {
+    failure(py, sentence, 1)
+}
+
+pub(crate) fn of_configuration(py: Python<'_>, error: &ConfigError) -> PyErr {
+    failure(py, error, error.exit_code())
+}
+
+pub(crate) fn of_run(py: Python<'_>, error: &RunError) -> PyErr {
+    failure(py, error, error.exit_code())
 }
