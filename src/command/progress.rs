@@ -10,8 +10,7 @@ use clap::{Args, ValueEnum};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sizeleak_platform::telemetry::Progress;
-use sizeleak_platform::telemetry::headings::MESSAGES;
-use sizeleak_platform::telemetry::log::{Drawing, Screen, is_for_people};
+use sizeleak_platform::telemetry::log::{Drawing, MESSAGES, Screen, is_for_people};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 

@@ -19,7 +19,7 @@ use sizeleak_text::{TimeRange, parse_time};
 
 use super::failure::{parsed, usage};
 
-pub(super) use sizeleak_platform::telemetry::headings::MEASURING;
+pub(super) use sizeleak_platform::runtime::program::MEASURING;
 
 pub(super) const INPUT: &str = "Input";
 

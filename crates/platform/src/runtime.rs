@@ -29,13 +29,10 @@
 //! }
 //! ```
 
-mod counters;
 mod interrupt;
 mod link;
 mod node;
-mod processors;
 pub mod program;
-mod runnable;
 mod source;
 mod stage;
 mod traffic_clock;
@@ -49,11 +46,20 @@ pub use link::{
     widen_pipe,
 };
 pub use node::{Node, run_fused};
-pub use processors::processors;
-pub use runnable::{ConfigureError, FusedStage, Observer, Outcome, Runnable, StageOptions};
 pub use source::{Source, SourceCounts, SourceEmit, SourceNode};
 pub use stage::{
-    FailureSlot, Slot, Stage, StageError, StateError, StateSlot, decode_state, encode_state, sorted_table,
+    ConfigureError, FailureSlot, FusedStage, Observer, Outcome, Runnable, Slot, Stage, StageError, StageOptions,
+    StateError, StateSlot, decode_state, encode_state, sorted_table,
 };
 pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock, describe_odd_time};
 pub use two_generation_cache::TwoGenerationCache;
+
+use std::num::NonZero;
+use std::sync::OnceLock;
+use std::thread;
+
+/// How many processors this process may use; 1 if that is unknown. Asked once: a confined process gets another answer.
+pub fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
+}

@@ -14,13 +14,19 @@
 //! sandbox.complete("record-sizer");
 //! ```
 
-mod access;
-#[cfg_attr(not(target_os = "linux"), path = "sandbox/calls/absent.rs")]
+#[cfg(target_os = "linux")]
 mod calls;
-#[cfg_attr(not(target_os = "linux"), path = "sandbox/files/absent.rs")]
-mod files;
 
-pub use access::Access;
+use std::path::{Path, PathBuf};
+
+#[cfg(target_os = "linux")]
+use landlock::{
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+
+#[cfg(target_os = "linux")]
+use calls::limit as restrict_calls;
 
 use crate::telemetry::log::say;
 
@@ -32,12 +38,12 @@ pub struct Sandbox {
 impl Sandbox {
     /// Limits the files that this thread, and those that it starts from now on, can open.
     pub fn limit_files(access: &Access) -> Self {
-        Self { missing: files::limit(access).err().into_iter().collect() }
+        Self { missing: restrict_files(access).err().into_iter().collect() }
     }
 
     /// Takes the system calls from all threads that start programs, open connections or change the system.
     pub fn limit_calls(&mut self) {
-        self.missing.extend(calls::limit().err());
+        self.missing.extend(restrict_calls().err());
     }
 
     /// Limits the system calls of all threads, also of those for metrics, and says once what could not be limited.
@@ -54,5 +60,115 @@ impl Sandbox {
             let missing = self.missing.join("; ");
             format!("the sandbox is not complete: {missing} (with --no-sandbox there is none, and no message)")
         })
+    }
+}
+
+/// The files that a process opens after it is confined, and whether it ends a program that it has started before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    reads: Vec<PathBuf>,
+    writes: Vec<PathBuf>,
+    /// It sends signals to a program that it has started before.
+    pub signals_programs: bool,
+}
+
+impl Access {
+    /// It reads this file, or all files below this folder.
+    pub fn read(&mut self, path: impl Into<PathBuf>) {
+        self.reads.push(path.into());
+    }
+
+    /// It writes this file: under another name in its folder, or, if it is a link, in that of its target.
+    pub fn write_beside(&mut self, file: &Path) {
+        for file in [Some(file.to_owned()), file.canonicalize().ok()].into_iter().flatten() {
+            let is_special = file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+            // A pipe or a device is opened before.
+            if !is_special && let Some(folder) = file.parent() {
+                self.writes.push(if folder == Path::new("") { ".".into() } else { folder.to_owned() });
+            }
+        }
+    }
+
+    pub fn extend(&mut self, other: Self) {
+        self.reads.extend(other.reads);
+        self.writes.extend(other.writes);
+        self.signals_programs |= other.signals_programs;
+    }
+}
+
+/// The version of Landlock that is asked for.
+#[cfg(target_os = "linux")]
+const VERSION: ABI = ABI::V6;
+
+#[cfg(target_os = "linux")]
+fn restrict_files(access: &Access) -> Result<(), String> {
+    match restrict(access) {
+        Ok(RulesetStatus::NotEnforced) => Err("this kernel has no Landlock, so all files can still be opened".into()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("Landlock fails, so all files can still be opened: {error}")),
+    }
+}
+
+/// Other systems than Linux have no seccomp.
+#[cfg(not(target_os = "linux"))]
+fn restrict_calls() -> Result<(), String> {
+    Err("this system has no seccomp, so all system calls can still be made".into())
+}
+
+/// Other systems than Linux have no Landlock.
+#[cfg(not(target_os = "linux"))]
+fn restrict_files(_: &Access) -> Result<(), String> {
+    Err("this system has no Landlock, so all files can still be opened".into())
+}
+
+#[cfg(target_os = "linux")]
+fn restrict(access: &Access) -> Result<RulesetStatus, RulesetError> {
+    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
+    let writing = reading
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::RemoveFile
+        | AccessFs::MakeDir
+        | AccessFs::RemoveDir
+        | AccessFs::Refer;
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let mut scopes = Scope::from_all(VERSION);
+    if access.signals_programs {
+        scopes.remove(Scope::Signal);
+    }
+    let ruleset = ruleset.handle_access(AccessFs::from_all(VERSION))?.scope(scopes)?;
+    let mut ruleset = ruleset.create()?;
+    let readable = access.reads.iter().map(|path| (path, reading));
+    for (path, rights) in readable.chain(access.writes.iter().map(|path| (path, writing))) {
+        let Ok(file) = PathFd::new(path) else {
+            // What is missing now is an error when it is opened.
+            continue;
+        };
+        let rights: BitFlags<AccessFs> = if path.is_dir() { rights } else { rights & AccessFs::from_file(VERSION) };
+        // A pipe without a name takes no rule and needs none.
+        let _added = (&mut ruleset).add_rule(PathBeneath::new(file, rights));
+    }
+    Ok(ruleset.restrict_self()?.ruleset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_written_in_their_folder_and_in_that_of_a_links_target() {
+        let folder = tempfile::tempdir().unwrap();
+        let [target, link] = ["inner/target", "link"].map(|name| folder.path().join(name));
+        std::fs::create_dir(target.parent().unwrap()).unwrap();
+        std::fs::write(&target, "").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let mut access = Access::default();
+        access.write_beside(&link);
+        assert_eq!(access.writes, [link.parent().unwrap(), target.canonicalize().unwrap().parent().unwrap()]);
+        let mut access = Access::default();
+        access.write_beside(Path::new("new.csv"));
+        access.write_beside(Path::new("/dev/null"));
+        assert_eq!(access.writes, [Path::new(".")]);
     }
 }

@@ -15,13 +15,403 @@
 //! assert_eq!(telemetry.meters()[0].counts().frames_out, 100);
 //! ```
 
-pub mod headings;
 mod latency;
 pub mod log;
-mod meter;
 pub mod metrics;
 mod tally;
 
 pub use latency::{Latency, LatencyTable, write_latency_log};
-pub use meter::{BOUNDS_NS, FileProgress, FrameCounts, Meter, Progress, ProgressReader, Telemetry, TimeHistogram};
 pub use tally::{CaptureFaults, CountedNotice, NoticeTally, Tally};
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sizeleak_frame::Notice;
+
+/// The figures of a running stage. Clones share them: the stage writes, observers read, and neither waits.
+#[derive(Debug, Clone)]
+pub struct Meter(Arc<Figures>);
+
+#[derive(Debug)]
+struct Figures {
+    stage: String,
+    frames_in: AtomicU64,
+    frames_out: AtomicU64,
+    bytes_in: AtomicU64,
+    service: TimeHistogram,
+    queue: TimeHistogram,
+    progress: Progress,
+}
+
+/// How many frames a stage has consumed and made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames consumed; each row of a batch counts.
+    pub frames_in: u64,
+    /// Frames made; each row of a batch counts.
+    pub frames_out: u64,
+    /// Bytes of traffic in the consumed frames.
+    pub bytes_in: u64,
+}
+
+impl Meter {
+    /// A meter for a stage of this name, whose source reports its reading to `progress`.
+    pub fn new(stage: &str, progress: &Progress) -> Self {
+        Self(Arc::new(Figures {
+            stage: stage.to_owned(),
+            frames_in: AtomicU64::default(),
+            frames_out: AtomicU64::default(),
+            bytes_in: AtomicU64::default(),
+            service: TimeHistogram::default(),
+            queue: TimeHistogram::default(),
+            progress: progress.clone(),
+        }))
+    }
+
+    pub fn stage(&self) -> &str {
+        &self.0.stage
+    }
+
+    /// Where a source reports how much it has read.
+    pub fn progress(&self) -> &Progress {
+        &self.0.progress
+    }
+
+    pub fn set_counts(&self, counts: FrameCounts) {
+        self.0.frames_in.store(counts.frames_in, Ordering::Relaxed);
+        self.0.frames_out.store(counts.frames_out, Ordering::Relaxed);
+        self.0.bytes_in.store(counts.bytes_in, Ordering::Relaxed);
+    }
+
+    pub fn counts(&self) -> FrameCounts {
+        FrameCounts {
+            frames_in: self.0.frames_in.load(Ordering::Relaxed),
+            frames_out: self.0.frames_out.load(Ordering::Relaxed),
+            bytes_in: self.0.bytes_in.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The time the stage works on a frame.
+    pub fn service(&self) -> &TimeHistogram {
+        &self.0.service
+    }
+
+    /// The time a frame waits for the stage.
+    pub fn queue(&self) -> &TimeHistogram {
+        &self.0.queue
+    }
+}
+
+/// The bounds of [`TimeHistogram`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
+pub const BOUNDS_NS: [u64; 25] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+
+/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::telemetry::Latency),
+/// but readable while it is written.
+#[derive(Debug, Default)]
+pub struct TimeHistogram {
+    buckets: [AtomicU64; BOUNDS_NS.len()],
+    beyond: AtomicU64,
+    sum_ns: AtomicU64,
+}
+
+impl TimeHistogram {
+    pub fn record_each(&self, time: Duration, frames: u64) {
+        if frames == 0 {
+            return;
+        }
+        let ns = time.as_nanos() as u64;
+        let bound = BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.buckets.get(bound).unwrap_or(&self.beyond).fetch_add(frames, Ordering::Relaxed);
+        self.sum_ns.fetch_add(ns.saturating_mul(frames), Ordering::Relaxed);
+    }
+
+    pub fn record_shared(&self, time: Duration, frames: u64) {
+        if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
+            self.record_each(Duration::from_nanos(each), frames);
+        }
+    }
+
+    pub fn buckets(&self) -> impl Iterator<Item = u64> {
+        self.buckets.iter().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    pub fn beyond(&self) -> u64 {
+        self.beyond.load(Ordering::Relaxed)
+    }
+
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
+    }
+}
+
+/// The figures of a run. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Telemetry(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    progress: Progress,
+    meters: Mutex<Vec<Meter>>,
+    notices: Mutex<NoticeTally>,
+    output: Mutex<Tally>,
+}
+
+impl Telemetry {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A meter for a stage. A name that is taken gets a number appended.
+    pub fn meter(&self, stage: &str) -> Meter {
+        let mut meters = lock(&self.0.meters);
+        let is_taken = |name: &str| meters.iter().any(|meter| meter.stage() == name);
+        let mut names = (2..).map(|number| format!("{stage}-{number}"));
+        let name = if is_taken(stage) { names.find(|name| !is_taken(name)) } else { None };
+        let meter = Meter::new(name.as_deref().unwrap_or(stage), &self.0.progress);
+        meters.push(meter.clone());
+        meter
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.0.progress
+    }
+
+    /// The meters in the order of their creation.
+    pub fn meters(&self) -> Vec<Meter> {
+        lock(&self.0.meters).clone()
+    }
+
+    pub fn count_notice(&self, notice: &Notice) {
+        lock(&self.0.notices).add(notice);
+    }
+
+    /// The number of notices by stage and [`Notice::what`]; beyond a number of names the rest is `other`.
+    pub fn notices(&self) -> BTreeMap<(String, String), u64> {
+        let notices = lock(&self.0.notices);
+        notices.iter().map(|(stage, what, counted)| ((stage.to_owned(), what.to_owned()), counted.times)).collect()
+    }
+
+    /// Sets how many frames of each kind the last stage has made; each row of a batch counts.
+    pub fn set_output(&self, counts: &Tally) {
+        lock(&self.0.output).clone_from(counts);
+    }
+
+    pub fn output(&self) -> BTreeMap<String, u64> {
+        lock(&self.0.output).0.clone()
+    }
+}
+
+/// A panic while the lock was held leaves the counts valid.
+fn lock<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of the input read so far, before decompression, and files. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    read: AtomicU64,
+    /// [`UNKNOWN`] until it is set.
+    total_plus_one: AtomicU64,
+    files_done: AtomicU64,
+    /// 0 until it is set.
+    files: AtomicU64,
+}
+
+const UNKNOWN: u64 = 0;
+
+impl Progress {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many bytes there are to read.
+    pub fn expect(&self, total: u64) {
+        self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Adds bytes that were read. Call it once per buffer, not per packet.
+    pub fn add(&self, bytes: u64) {
+        self.0.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub fn expect_files(&self, files: u64) {
+        self.0.files.store(files, Ordering::Relaxed);
+    }
+
+    pub fn add_files(&self, files: u64) {
+        self.0.files_done.fetch_add(files, Ordering::Relaxed);
+    }
+
+    /// How many files are done, and how many there are; `None` if files are not counted.
+    pub fn files(&self) -> Option<(u64, u64)> {
+        let files = self.0.files.load(Ordering::Relaxed);
+        (files > 0).then(|| (self.0.files_done.load(Ordering::Relaxed).min(files), files))
+    }
+
+    pub fn read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes to read in total; `None` if that is unknown, as for a pipe.
+    pub fn total(&self) -> Option<u64> {
+        match self.0.total_plus_one.load(Ordering::Relaxed) {
+            UNKNOWN => None,
+            total => Some(total - 1),
+        }
+    }
+}
+
+/// How far one file has been read. Bytes that are read again count once.
+#[derive(Debug, Clone, Default)]
+pub struct FileProgress {
+    all: Progress,
+    offset: Arc<AtomicU64>,
+}
+
+impl FileProgress {
+    /// Counts a file as a part of `all`.
+    pub fn new(all: &Progress) -> Self {
+        Self { all: all.clone(), offset: Arc::default() }
+    }
+
+    /// Reports that the file was read up to this offset.
+    pub fn reach(&self, offset: u64) {
+        let before = self.offset.fetch_max(offset, Ordering::Relaxed);
+        self.all.add(offset.saturating_sub(before));
+    }
+
+    /// Counts what is read from `input`, whose next byte is at `offset`.
+    pub fn watch<R>(&self, input: R, offset: u64) -> ProgressReader<R> {
+        ProgressReader { input, offset, progress: self.clone() }
+    }
+}
+
+#[derive(Debug)]
+pub struct ProgressReader<R> {
+    input: R,
+    offset: u64,
+    progress: FileProgress,
+}
+
+impl<R: Read> Read for ProgressReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.offset += count as u64;
+        self.progress.reach(self.offset);
+        Ok(count)
+    }
+}
+
+impl<R: AsFd> AsFd for ProgressReader<R> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_in_the_first_bucket_that_holds_them() {
+        assert!(BOUNDS_NS.is_sorted());
+        let times = TimeHistogram::default();
+        for (ns, frames) in [(0, 1), (100, 2), (101, 4), (10_000_000_000, 8), (10_000_000_001, 16)] {
+            times.record_each(Duration::from_nanos(ns), frames);
+        }
+        times.record_shared(Duration::from_nanos(2560), 256);
+        times.record_shared(Duration::from_nanos(1), 0);
+        let within: Vec<u64> = times.buckets().collect();
+        assert_eq!((within[0], within[1], within[24], times.beyond()), (259, 4, 8, 16));
+        assert_eq!(within.iter().sum::<u64>(), 271);
+        assert_eq!(times.sum(), Duration::from_nanos(200 + 404 + 80_000_000_000 + 160_000_000_016 + 2560));
+    }
+
+    fn notice(stage: &str, what: String) -> Notice {
+        Notice::new(stage.to_owned(), what, String::new())
+    }
+
+    #[test]
+    fn repeated_stage_names_get_a_number() {
+        let telemetry = Telemetry::new();
+        let names = ["cat", "pruner", "cat", "cat-3", "cat"].map(|stage| telemetry.meter(stage).stage().to_owned());
+        assert_eq!(names, ["cat", "pruner", "cat-2", "cat-3", "cat-4"]);
+        assert_eq!(telemetry.meters().len(), 5);
+    }
+
+    #[test]
+    fn figures_of_the_output_are_replaced_and_notices_counted() {
+        let telemetry = Telemetry::new();
+        for what in ["gap", "gap", "cut"] {
+            telemetry.count_notice(&notice("mine", what.to_owned()));
+        }
+        assert_eq!(telemetry.notices()[&("mine".to_owned(), "gap".to_owned())], 2);
+        let mut kinds = Tally::default();
+        for _ in 0..2 {
+            kinds.add("command", 5);
+            telemetry.set_output(&kinds);
+        }
+        assert_eq!(telemetry.output(), [("command".to_owned(), 10)].into());
+    }
+
+    #[test]
+    fn files_are_counted_where_their_number_is_known() {
+        let progress = Progress::new();
+        progress.add_files(1);
+        assert_eq!(progress.files(), None);
+        progress.expect_files(3);
+        assert_eq!(progress.files(), Some((1, 3)));
+        progress.add_files(7);
+        assert_eq!(progress.files(), Some((3, 3)));
+    }
+
+    #[test]
+    fn bytes_read_again_count_once() {
+        let (progress, content) = (Progress::new(), [0; 100]);
+        assert_eq!((progress.read(), progress.total()), (0, None));
+        progress.expect(0);
+        assert_eq!(progress.total(), Some(0));
+        let (one, other) = (FileProgress::new(&progress), FileProgress::new(&progress));
+        let read = |watched: &mut ProgressReader<&[u8]>, count| watched.read_exact(&mut vec![0; count]).unwrap();
+        read(&mut one.watch(&content, 0), 60);
+        assert_eq!(progress.read(), 60);
+        read(&mut one.watch(&content[40..], 40), 10);
+        assert_eq!(progress.read(), 60);
+        read(&mut one.watch(&content[40..], 40), 60);
+        read(&mut other.watch(&content, 0), 7);
+        assert_eq!(progress.read(), 107);
+    }
+}

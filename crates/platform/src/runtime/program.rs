@@ -13,7 +13,6 @@ use crate::storage::{RunFiles, replace};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use sizeleak_frame::{Frame, Summary};
 
-use crate::telemetry::headings::MEASURING;
 use crate::telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use crate::telemetry::metrics::MetricsServer;
 use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
@@ -21,6 +20,9 @@ use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_late
 use crate::runtime::{
     Access, ConfigureError, Interrupt, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, stdin, widen_pipe,
 };
+
+/// The heading of flags that measure a run or limit it, in the help of all programs.
+pub const MEASURING: &str = "Measuring and limits";
 
 /// The flag that turns the sandbox off.
 #[derive(Debug, Clone, Copy, Default, Args)]

@@ -18,8 +18,10 @@ pub use text::{Drawing, Screen, exit_with_usage};
 
 use text::{JsonScreen, LineFormat};
 
-use crate::telemetry::headings::MESSAGES;
 use crate::telemetry::{Latency, LatencyTable};
+
+/// The heading of flags for messages on stderr, in the help of all programs.
+pub const MESSAGES: &str = "Messages";
 
 /// The target of messages that are printed unless only errors are.
 const SAID: &str = "sizeleak::said";

@@ -1,4 +1,4 @@
-//! Tests of `run_files`.
+//! Tests of `storage`.
 
 use std::fs::{create_dir, hard_link, write};
 use std::os::unix::fs::symlink;

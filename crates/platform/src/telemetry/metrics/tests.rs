@@ -1,4 +1,4 @@
-//! Tests of `server`.
+//! Tests of `metrics`.
 
 use std::net::Ipv4Addr;
 
