@@ -1,10 +1,15 @@
-//! A batch of rows. The rows share a few buffers, so that a batch costs a few allocations, not hundreds.
+//! Batches of rows: `packets`, captured ones, and `segments`, a gateway's TCP segments and UDP datagrams; and a segment
+//! that owns its payload. The rows share a few buffers, so that a batch costs a few allocations, not hundreds.
 
 use std::fmt::{Debug, Formatter};
+use std::ops::{Deref, DerefMut};
 use std::slice;
 use std::sync::Arc;
 
-use crate::limit::{BATCH_ROWS, BatchLimit};
+use serde::{Deserialize, Serialize};
+
+use crate::Direction;
+use crate::extent::{BATCH_ROWS, BatchLimit};
 use crate::row_bytes::{RowBytes, RowCursor, RowLocation};
 
 /// A row as a batch stores it: everything but its bytes, and where those are.
@@ -170,6 +175,231 @@ impl<R: Row> PartialEq for Batch<R> {
 impl<R: Row> Debug for Batch<R> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// One captured packet; a row of [`Packets`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// When it was captured, in nanoseconds since the epoch.
+    pub time_ns: i64,
+    /// The link type of its interface (the registry of LINKTYPE_ values).
+    pub link_type: u16,
+    /// Bytes on the wire; more than `data` holds if the snaplen cut it.
+    pub original_length: u32,
+    /// The captured bytes, from the link layer on.
+    pub data: &'a [u8],
+    /// The index of its capture among those being read.
+    pub capture: u32,
+    /// Its number in that capture, counted from 1.
+    pub number: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct PacketRow {
+    time_ns: i64,
+    number: u64,
+    data: RowLocation,
+    original_length: u32,
+    capture: u32,
+    link_type: u16,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Packets {
+    rows: Batch<PacketRow>,
+    skipped: SkippedPackets,
+}
+
+/// Packets that a batch counts without holding them, because the next stage would drop them at once. Only stages of one
+/// process skip packets; a frame stream says nothing of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedPackets {
+    pub packets: u64,
+    pub bytes: u64,
+    /// When the last of them was captured, if it came after all packets of the batch.
+    pub last_ns: Option<i64>,
+}
+
+impl Packets {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn with_capacity(packets: usize) -> Self {
+        Self { rows: Batch::with_capacity(packets), skipped: SkippedPackets::default() }
+    }
+
+    /// Adds a packet and copies its data.
+    #[inline]
+    pub fn push(&mut self, packet: Packet<'_>) {
+        self.skipped.last_ns = None;
+        self.rows.push(packet);
+    }
+
+    /// Adds a packet; its data are not copied if they are part of `buffer`.
+    #[inline]
+    pub fn push_shared(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
+        self.skipped.last_ns = None;
+        self.rows.push_shared(packet, buffer);
+    }
+
+    pub fn skip_packets(&mut self, skipped: SkippedPackets) {
+        self.skipped.packets += skipped.packets;
+        self.skipped.bytes += skipped.bytes;
+        self.skipped.last_ns = skipped.last_ns.or(self.skipped.last_ns);
+    }
+
+    pub fn skipped_packets(&self) -> SkippedPackets {
+        self.skipped
+    }
+}
+
+impl Deref for Packets {
+    type Target = Batch<PacketRow>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.rows
+    }
+}
+
+impl DerefMut for Packets {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.rows
+    }
+}
+
+impl<'a> IntoIterator for &'a Packets {
+    type Item = Packet<'a>;
+    type IntoIter = BatchIter<'a, PacketRow>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Row for PacketRow {
+    type Item<'a> = Packet<'a>;
+
+    #[inline]
+    fn new(packet: &Packet<'_>, data: RowLocation) -> Self {
+        let Packet { time_ns, link_type, original_length, capture, number, .. } = *packet;
+        Self { time_ns, number, data, original_length, capture, link_type }
+    }
+
+    #[inline]
+    fn location(&self) -> RowLocation {
+        self.data
+    }
+
+    #[inline]
+    fn item<'a>(&self, data: &'a [u8]) -> Packet<'a> {
+        let Self { time_ns, number, original_length, capture, link_type, .. } = *self;
+        Packet { time_ns, link_type, original_length, data, capture, number }
+    }
+
+    #[inline]
+    fn bytes<'i>(packet: &'i Packet<'_>) -> &'i [u8] {
+        packet.data
+    }
+}
+
+/// One TCP segment, or a UDP datagram with no flags and sequence 0; a row of [`Segments`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// When it was captured, in nanoseconds since the epoch.
+    pub time_ns: i64,
+    pub flow: u64,
+    pub direction: Direction,
+    /// The sequence number of its first byte (RFC 9293, section 3.4).
+    pub sequence: u32,
+    /// The TCP flags as on the wire: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
+    pub flags: u8,
+    /// Bytes of payload on the wire.
+    pub length: u32,
+    /// The captured payload; shorter than `length` if the snaplen cut it.
+    pub payload: &'a [u8],
+    /// The acknowledgement number: the sequence number of the next byte that its sender expects from the other side
+    /// (RFC 9293, section 3.1). `None` in datagrams, without the ACK flag, and in streams of older programs.
+    pub acknowledgement: Option<u32>,
+}
+
+impl Segment<'_> {
+    pub const FIN: u8 = 1;
+    pub const SYN: u8 = 2;
+    pub const RST: u8 = 4;
+    pub const PSH: u8 = 8;
+    pub const ACK: u8 = 16;
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct SegmentRow {
+    time_ns: i64,
+    flow: u64,
+    payload: RowLocation,
+    sequence: u32,
+    length: u32,
+    acknowledgement: u32,
+    direction: Direction,
+    flags: u8,
+    has_acknowledgement: bool,
+}
+
+pub type Segments = Batch<SegmentRow>;
+
+impl Row for SegmentRow {
+    type Item<'a> = Segment<'a>;
+
+    #[inline]
+    fn new(segment: &Segment<'_>, payload: RowLocation) -> Self {
+        let Segment { time_ns, flow, direction, sequence, flags, length, acknowledgement, .. } = *segment;
+        let has_acknowledgement = acknowledgement.is_some();
+        let acknowledgement = acknowledgement.unwrap_or_default();
+        Self { time_ns, flow, payload, sequence, length, acknowledgement, direction, flags, has_acknowledgement }
+    }
+
+    #[inline]
+    fn location(&self) -> RowLocation {
+        self.payload
+    }
+
+    #[inline]
+    fn item<'a>(&self, payload: &'a [u8]) -> Segment<'a> {
+        let Self { time_ns, flow, sequence, length, direction, flags, .. } = *self;
+        let acknowledgement = self.has_acknowledgement.then_some(self.acknowledgement);
+        Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement }
+    }
+
+    #[inline]
+    fn bytes<'i>(segment: &'i Segment<'_>) -> &'i [u8] {
+        segment.payload
+    }
+}
+
+/// What a [`Segment`] holds, with a copy of its payload, for stages that keep segments. Its serialized form is part of
+/// saved states, not of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedSegment {
+    time_ns: i64,
+    flow: u64,
+    direction: Direction,
+    sequence: u32,
+    flags: u8,
+    length: u32,
+    #[serde(with = "serde_bytes")]
+    payload: Box<[u8]>,
+    acknowledgement: Option<u32>,
+}
+
+impl OwnedSegment {
+    pub fn of(segment: &Segment<'_>) -> Self {
+        let Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement } = *segment;
+        Self { time_ns, flow, direction, sequence, flags, length, payload: payload.into(), acknowledgement }
+    }
+
+    pub fn segment(&self) -> Segment<'_> {
+        let Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, .. } = *self;
+        Segment { time_ns, flow, direction, sequence, flags, length, payload: &self.payload, acknowledgement }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `flow`: the two ends of a gateway's connection, once before its first use, and its number as people and exports
-//! write it; and `session`: what a handshake, or the first message, revealed of it.
+//! write it; the direction of data, seen from the gateway; and `session`: what a handshake, or the first message,
+//! revealed of the flow.
 
 use std::fmt::{Display, Formatter};
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +9,52 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::address;
+/// The direction of a segment or record. In `segments` rows it is 0 or 1, elsewhere a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the service to the gateway, like commands. 0 in rows.
+    #[default]
+    ToGateway,
+    /// From the gateway to the service, like replies. 1 in rows.
+    FromGateway,
+}
+
+impl Direction {
+    /// Both directions, in the order of their numbers.
+    pub const BOTH: [Self; 2] = [Self::ToGateway, Self::FromGateway];
+
+    pub fn number(self) -> u8 {
+        match self {
+            Self::ToGateway => 0,
+            Self::FromGateway => 1,
+        }
+    }
+
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::ToGateway),
+            1 => Some(Self::FromGateway),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::ToGateway => Self::FromGateway,
+            Self::FromGateway => Self::ToGateway,
+        }
+    }
+
+    /// Its name in frames other than `segments`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ToGateway => "to_gateway",
+            Self::FromGateway => "from_gateway",
+        }
+    }
+}
 
 /// A connection of a gateway, named once before the first segment that refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +161,39 @@ pub struct Session {
     /// lack it.
     #[serde(default)]
     pub protocol: Option<String>,
+}
+
+/// Addresses as text: by default `serde` writes binary formats an enum of byte lists, which other languages do not
+/// expect.
+mod address {
+    use std::fmt::{Display, Formatter};
+    use std::marker::PhantomData;
+    use std::str::FromStr;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(address: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(address)
+    }
+
+    pub(crate) fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_str(AddressVisitor(PhantomData))
+    }
+
+    struct AddressVisitor<T>(PhantomData<T>);
+
+    impl<T: FromStr> Visitor<'_> for AddressVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("an address as text")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -23,45 +23,34 @@
 //! This crate covers the wire format only, not what stages do with frames.
 #![warn(clippy::indexing_slicing)]
 
-mod address;
 mod batch;
 mod buffer;
 mod codec;
 mod command;
-mod correction;
-mod direction;
 mod extent;
 mod fast;
 mod flow;
 mod frame;
 mod identification;
-mod limit;
-mod notice;
-mod packet;
 mod reader;
 mod record;
 mod row_bytes;
-mod segment;
-mod shared_list;
 mod summary;
-mod writer;
 
-pub use batch::{Batch, BatchIter, Row};
+pub use batch::{
+    Batch, BatchIter, OwnedSegment, Packet, PacketRow, Packets, Row, Segment, SegmentRow, Segments, SkippedPackets,
+};
 pub use buffer::{ReadBuffer, SpareBuffers};
-pub use codec::NotFrame;
-pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};
-pub use correction::{Correction, HabitFactors, RecurringClass, Shift, WeightedEpsilon};
-pub use direction::Direction;
-pub use flow::{Flow, FlowId, NoFlowId, Session, Transport};
+pub use codec::{FrameSink, FrameWriter, NotFrame, WriteError};
+pub use command::{
+    Command, Correction, HabitFactors, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, RecurringClass, SharedList, Shift,
+    SingleReply, WeightedEpsilon,
+};
+pub use extent::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES};
+pub use flow::{Direction, Flow, FlowId, NoFlowId, Session, Transport};
 pub use frame::{Frame, KINDS, Unknown};
 pub use identification::{Actions, Candidate, DeviceTypeProbability, Identification, NumberProbability};
-pub use limit::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES};
-pub use notice::{CommandAt, Deviation, Notice, what};
-pub use packet::{Packet, PacketRow, Packets, SkippedPackets};
 pub use reader::{FrameReader, ReadError};
 pub use record::{ContentType, Protocol, Record, UnknownContentType};
 pub use row_bytes::RowLocation;
-pub use segment::{OwnedSegment, Segment, SegmentRow, Segments};
-pub use shared_list::SharedList;
-pub use summary::{Hello, SCHEMA, StageSummary, Summary};
-pub use writer::{FrameSink, FrameWriter, WriteError};
+pub use summary::{CommandAt, Deviation, Hello, Notice, SCHEMA, StageSummary, Summary, what};

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use crate::limit::BATCH_BYTES;
+use crate::extent::BATCH_BYTES;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowBytes {

@@ -181,7 +181,7 @@ fn every_worked_byte_is_explained() {
 
 #[test]
 fn every_kind_of_notice_is_documented() {
-    let source = include_str!("../../../crates/frame/src/notice.rs");
+    let source = include_str!("../../../crates/frame/src/summary.rs");
     let words: BTreeSet<&str> = source
         .lines()
         .filter_map(|line| line.trim().strip_prefix("pub const ")?.split_once('"')?.1.strip_suffix("\";"))

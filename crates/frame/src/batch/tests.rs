@@ -1,4 +1,4 @@
-//! Batches against plain lists of the same rows.
+//! Tests of `batch`.
 
 use proptest::prelude::*;
 
@@ -81,4 +81,20 @@ fn only_small_batches_are_copied_by_detach() {
         drop(before);
         assert_eq!((segments.shares_buffers(), Arc::strong_count(&buffer)), (is_shared, 1 + usize::from(is_shared)));
     }
+}
+
+#[test]
+fn a_copy_is_the_same_segment() {
+    let (direction, payload) = (Direction::ToGateway, &[0, 1, 2, 3][..]);
+    let segment = Segment {
+        time_ns: 1,
+        flow: 2,
+        direction,
+        sequence: u32::MAX,
+        flags: Segment::SYN,
+        length: 6,
+        payload,
+        acknowledgement: None,
+    };
+    assert_eq!(OwnedSegment::of(&segment).segment(), segment);
 }
