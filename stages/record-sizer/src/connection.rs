@@ -10,14 +10,13 @@ use crate::findings::{EventKind, Findings, Incident, PayloadUse, TlsEvent, merge
 use crate::framer::{Framer, Framing};
 use crate::framing::{self, LengthFramer};
 use crate::handshake::HandshakeReader;
+use crate::message::PerDirection;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
-use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
-use crate::rivals::{Rivals, Run};
+use crate::rivals::{Rivals, Run, StreamPosition};
 use crate::session::{Negotiation, SessionKeys, TlsSession};
-use crate::stream_position::StreamPosition;
 
 /// How long a connection seen from the middle waits for earlier segments, in nanoseconds.
 const START_WAIT_NS: i64 = 100_000_000;

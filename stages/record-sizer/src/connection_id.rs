@@ -1,11 +1,20 @@
-//! How many bytes of connection id packets begin with. An end announces the ids that it wants to be sent, and is believed
+//! Which connection a packet is of, by its id, and which of several between the same two ends.
+//!
+//! How many bytes of connection id packets begin with: an end announces the ids that it wants to be sent, and is believed
 //! once the other end uses one. Where nobody says so, it is what packets of one direction have in common, since what
 //! follows the id is random to whoever has no keys (RFC 9001, section 5.4).
+//!
+//! Connections between the same two ends come one after the other, or are forged beside the one that is genuine. None ends
+//! another: each packet is of the connection whose keys, ids or numbers it has, and the others wait for theirs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::Protocol;
+
+use crate::message::{FlowEvent, Found};
+use crate::session::{Negotiation, SessionKeys, TlsSession};
 
 /// The longest id of QUIC (RFC 9000, section 17.2); longer ones of DTLS are not recognised.
 pub(crate) const LONGEST: usize = 20;
@@ -17,7 +26,7 @@ pub(crate) const SHORT_READ: usize = 1 + LONGEST;
 const ENOUGH: usize = 5;
 
 /// Fewer bytes may be equal by chance: two random packets have so many in common with a probability of 256⁻⁴.
-pub(crate) const SURE: usize = 4;
+const SURE: usize = 4;
 
 /// The last packets that are compared: forged ones among them change nothing as long as enough are not.
 const RECENT: usize = 8;
@@ -164,6 +173,92 @@ impl KnownConnections {
     }
 }
 
+/// The most connections; beyond that, the one with the fewest packets makes room, and of several the newest: many forged
+/// ones take no place of one that waits for its answer.
+const MOST_CONTENDERS: usize = 4;
+
+/// Connections, the oldest first.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Contenders<C> {
+    /// Each, and how many packets were of it.
+    all: Vec<(C, u32)>,
+    /// The one that the last packet of data was of.
+    pub(crate) current: Option<usize>,
+}
+
+impl<C> Default for Contenders<C> {
+    fn default() -> Self {
+        Self { all: Vec::new(), current: None }
+    }
+}
+
+impl<C> Contenders<C> {
+    /// Adds one; returns its place.
+    pub(crate) fn begin(&mut self, new: C) -> usize {
+        let least = self.with_packets().rev().min_by_key(|(_, packets, _)| *packets).map(|(at, ..)| at);
+        if let Some(least) = least.filter(|_| self.all.len() >= MOST_CONTENDERS) {
+            self.all.remove(least);
+            self.current = self.current.filter(|at| *at != least).map(|at| at - usize::from(at > least));
+        }
+        self.all.push((new, 0));
+        self.all.len() - 1
+    }
+
+    /// The one at a place, which has another packet.
+    pub(crate) fn with_packet(&mut self, at: usize) -> Option<&mut C> {
+        let (one, packets) = self.all.get_mut(at)?;
+        *packets = packets.saturating_add(1);
+        Some(one)
+    }
+
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut C> {
+        self.all.iter_mut().map(|(one, _)| one)
+    }
+
+    /// Reports the session of the one at a place. Should another one go on, its session is reported again.
+    pub(crate) fn report(
+        &mut self,
+        place: usize,
+        session: impl Fn(&mut C) -> &mut DatagramSession,
+        (protocol, time_ns): (Protocol, i64),
+        found: &mut Found,
+    ) {
+        for (at, session) in self.all_mut().map(session).enumerate() {
+            session.is_reported = false;
+            if at == place {
+                session.report(protocol, time_ns, found);
+            }
+        }
+    }
+
+    pub(crate) fn with_packets(&self) -> impl DoubleEndedIterator<Item = (usize, u32, &C)> {
+        self.all.iter().enumerate().map(|(at, (one, packets))| (at, *packets, one))
+    }
+
+    pub(crate) fn newest(&self, holds: impl Fn(&C) -> bool) -> Option<usize> {
+        self.all.iter().rposition(|(one, _)| holds(one))
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct DatagramSession {
+    pub(crate) keys: SessionKeys,
+    pub(crate) negotiation: Negotiation,
+    pub(crate) is_reported: bool,
+}
+
+impl DatagramSession {
+    pub(crate) fn tls(&mut self) -> TlsSession<'_> {
+        TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
+    }
+
+    pub(crate) fn report(&mut self, protocol: Protocol, time_ns: i64, found: &mut Found) {
+        self.is_reported = true;
+        let session = self.tls().frame(0, time_ns, protocol);
+        found.events.push(FlowEvent::Session(Box::new(session)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,5 +307,26 @@ mod tests {
         (0..20).for_each(|number| ids.announce(&[number; 3]));
         assert_eq!(ids.carried(b"genuine1..."), Some(&b"genuine1"[..]), "what is used is not forgotten for others");
         assert!(ids.carried(&[19; 8]).is_none(), "three bytes are equal by chance");
+    }
+
+    #[test]
+    fn the_one_with_the_fewest_packets_makes_room() {
+        let all = |contenders: &Contenders<char>| contenders.with_packets().map(|(.., one)| *one).collect::<String>();
+        let mut contenders = Contenders { current: Some(0), ..Contenders::default() };
+        assert_eq!(contenders.begin('a'), 0);
+        (0..3).for_each(|_| assert_eq!(contenders.with_packet(0), Some(&mut 'a')));
+        for (at, new) in ('b'..='z').enumerate() {
+            assert_eq!(contenders.begin(new), (at + 1).min(3));
+        }
+        assert_eq!(all(&contenders), "abcz");
+        assert_eq!((contenders.current, contenders.newest(|one| *one < 'c')), (Some(0), Some(1)));
+        for at in [1, 1, 1, 2, 2, 2, 3, 3, 3] {
+            contenders.with_packet(at);
+        }
+        contenders.current = Some(3);
+        (0..2).for_each(|_| assert_eq!(contenders.with_packet(1), Some(&mut 'b')));
+        (0..2).for_each(|_| assert_eq!(contenders.with_packet(0), Some(&mut 'a')));
+        (0..2).for_each(|_| assert_eq!(contenders.with_packet(3), Some(&mut 'z')));
+        assert_eq!((contenders.begin('!'), contenders.current, all(&contenders).as_str()), (3, Some(2), "abz!"));
     }
 }

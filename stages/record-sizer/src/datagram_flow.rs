@@ -10,9 +10,8 @@ use crate::chunk::Chunk;
 use crate::dtls::DtlsFlow;
 use crate::findings::PayloadUse;
 use crate::matter::{MatterFlow, is_matter};
-use crate::message::{FlowEnds, FlowEvent, Found};
+use crate::message::{FlowEnds, FlowEvent, Found, PerDirection};
 use crate::options::Options;
-use crate::per_direction::PerDirection;
 use crate::quic::{QuicFlow, is_quic};
 use crate::tunnels::{TunnelFlow, is_esp, is_wireguard};
 

@@ -14,10 +14,9 @@ use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id;
-use crate::contenders::{Contenders, DatagramSession};
+use crate::connection_id::{Contenders, DatagramSession};
 use crate::handshake::{Hello, datagram_hello};
-use crate::message::{Found, Message, ReplayWindow};
-use crate::per_direction::PerDirection;
+use crate::message::{Found, Message, PerDirection, ReplayWindow};
 use crate::record::{Header, MAX_BODY};
 use crate::session::RecordDetails;
 

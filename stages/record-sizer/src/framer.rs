@@ -8,12 +8,11 @@ use crate::chunk::Chunk;
 use crate::findings::{Conflict, EventKind, Findings, Incident, PayloadUse, ReadBytes, TlsEvent};
 use crate::framing::LengthFramer;
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
-use crate::hello_scan::{HELLO, HelloScan, ScanOutcome, is_hello, ssl2_hello_length};
 use crate::message::Found;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, Header, OpenRecord, RecordWalker, SizedRecord, Step, WalkerState};
-use crate::resync::{BoundarySearch, SearchOutcome};
+use crate::resync::{BoundarySearch, HELLO, HelloScan, ScanOutcome, SearchOutcome, is_hello, ssl2_hello_length};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Framing {

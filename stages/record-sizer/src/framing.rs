@@ -12,8 +12,7 @@ use sizeleak_platform::runtime::ConfigureError;
 use crate::chunk::Chunk;
 use crate::findings::Incident;
 use crate::matter::{self, MatterFlow};
-use crate::message::{FlowEnds, Found, Message};
-use crate::per_direction::PerDirection;
+use crate::message::{FlowEnds, Found, Message, PerDirection};
 
 const LONGEST_HEADER: usize = 64;
 

@@ -7,7 +7,7 @@ use tls_parser::{
     parse_tls_message_handshake, parse_tls_server_hello_extension,
 };
 
-use crate::hello_scan::MAX_HELLO;
+use crate::resync::MAX_HELLO;
 
 const HEADER: usize = 4;
 

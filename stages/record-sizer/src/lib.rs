@@ -33,7 +33,6 @@
 mod chunk;
 mod connection;
 mod connection_id;
-mod contenders;
 mod datagram_flow;
 mod dtls;
 mod findings;
@@ -41,12 +40,10 @@ mod flow_table;
 mod framer;
 mod framing;
 mod handshake;
-mod hello_scan;
 mod matter;
 mod message;
 mod messages;
 mod options;
-mod per_direction;
 mod plaintext;
 mod quic;
 mod reassembly;
@@ -56,7 +53,6 @@ mod resync;
 mod rivals;
 mod session;
 mod sizer;
-mod stream_position;
 mod tls13;
 mod tunnels;
 

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::message::{FlowEnds, Found, Message};
-use crate::per_direction::PerDirection;
+use crate::message::{FlowEnds, Found, Message, PerDirection};
 
 /// The port of devices that are commissioned, unless they announce another.
 pub(crate) const PORT: u16 = 5540;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 
 use crate::chunk::Chunk;
-use crate::per_direction::PerDirection;
+use crate::message::PerDirection;
 
 /// How long the rest of a write may take, in nanoseconds: a sender that has more to send waits for an acknowledgement
 /// at most.

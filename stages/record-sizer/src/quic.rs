@@ -14,12 +14,10 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::{ConnectionIds, SHORT_READ, Sign};
-use crate::contenders::{Contenders, DatagramSession};
+use crate::connection_id::{ConnectionIds, Contenders, DatagramSession, SHORT_READ, Sign};
 use crate::handshake::Hello;
-use crate::message::{FlowEnds, FlowEvent, Found, Message};
+use crate::message::{FlowEnds, FlowEvent, Found, Message, PerDirection};
 use crate::options::Options;
-use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
 use crate::session::Negotiation;
 

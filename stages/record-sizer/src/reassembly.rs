@@ -16,8 +16,7 @@ use sizeleak_frame::{OwnedSegment, Segment};
 use crate::chunk::{Chunk, HeldSegments};
 use crate::findings::{Conflict, Incident};
 use crate::record::{OpenRecord, is_whole_records};
-use crate::rivals::{Claim, Rivals, Run};
-use crate::stream_position::{StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near};
+use crate::rivals::{Claim, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near};
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
 const FIRST_SEGMENTS: usize = 4;

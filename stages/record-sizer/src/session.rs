@@ -5,7 +5,7 @@ use sizeleak_frame::{ContentType, Direction, Protocol, Session};
 use tls_parser::TlsCipherSuite;
 
 use crate::handshake::{ClientHello, Hello, ServerHello, TLCP_1_1};
-use crate::per_direction::PerDirection;
+use crate::message::PerDirection;
 use crate::plaintext::{Protection, exactly, is_1_3};
 use crate::record::Header;
 use crate::tls13::{Endpoint, Tls13Handshake};

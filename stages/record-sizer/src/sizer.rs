@@ -1,6 +1,6 @@
-//! The stage: TCP segments and UDP datagrams in, TLS sessions and records out.
+//! The stage: TCP segments and UDP datagrams in, TLS sessions and records out. Segments whose time the rest of the traffic does not
+//! confirm wait for it, and a step of all times ends what waits for a time that will not come soon.
 
-mod clock;
 mod fast;
 mod protocols;
 
@@ -9,8 +9,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Frame, Notice, OwnedSegment, Segment, Segments, what};
 use sizeleak_platform::runtime::{
-    Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
-    decode_state, encode_state,
+    ClockEvent, Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError,
+    TrafficClock, decode_state, describe_odd_time, encode_state,
 };
 
 use crate::connection::{Connection, Successor};
@@ -18,11 +18,10 @@ use crate::connection_id::KnownConnections;
 use crate::datagram_flow::DatagramFlow;
 use crate::findings::{Findings, ReadBytes};
 use crate::flow_table::{FlowTable, HeldFlows};
-use crate::message::FlowEnds;
+use crate::message::{FlowEnds, PerDirection};
 use crate::options::{Limits, Options};
-use crate::per_direction::PerDirection;
 use crate::reporter::Reporter;
-use crate::stream_position::WINDOW;
+use crate::rivals::WINDOW;
 
 /// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a
 /// second.
@@ -420,6 +419,47 @@ impl StageOptions for Options {
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(RecordSizer::new(self)?)))
+    }
+}
+
+impl RecordSizer {
+    #[cold]
+    fn segment_of_odd_time(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.clock.add(segment.flow, segment.time_ns, OwnedSegment::of(segment));
+        self.clock_events(out)
+    }
+
+    /// Handles what the clock found out, and the segments that it held until then.
+    fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
+        while let Some(event) = self.clock.next_event() {
+            match event {
+                ClockEvent::Item { item, ahead_ns } => {
+                    let segment = item.segment();
+                    let time_ns = segment.time_ns.saturating_sub(ahead_ns);
+                    self.segment(&Segment { time_ns, ..segment }, out)?;
+                }
+                ClockEvent::Odd { flow, time_ns, ahead_ns } => {
+                    self.reporter.counters.odd_times += 1;
+                    self.reporter.notice(flow, time_ns, (what::CLOCK, None, describe_odd_time(ahead_ns)), out)?;
+                }
+                ClockEvent::Step { from_ns, to_ns, .. } if to_ns < from_ns => self.go_back(to_ns, out)?,
+                // A silence.
+                ClockEvent::Step { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all that waits for a time that will not come soon, because all times have gone back.
+    fn go_back(&mut self, to_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.reporter.counters.clock_steps += 1;
+        self.now_ns = i64::MAX;
+        self.expire(out)?;
+        self.now_ns = to_ns;
+        self.connections.restart_time().for_each(|connection| connection.go_back(to_ns));
+        self.syns.restart_time().for_each(drop);
+        self.datagram_flows.restart_time().for_each(drop);
+        Ok(())
     }
 }
 

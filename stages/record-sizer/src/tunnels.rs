@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol, Transport};
 
 use crate::chunk::Chunk;
-use crate::message::{FlowEnds, Found, Message, ReplayWindow};
-use crate::per_direction::PerDirection;
+use crate::message::{FlowEnds, Found, Message, PerDirection, ReplayWindow};
 
 /// The port that its documentation gives as an example, and most people take.
 const WIREGUARD_PORT: u16 = 51820;

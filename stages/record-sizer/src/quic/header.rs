@@ -12,7 +12,7 @@ use sizeleak_frame::Direction;
 
 use crate::connection_id;
 use crate::handshake::{HandshakeReader, Hello};
-use crate::per_direction::PerDirection;
+use crate::message::PerDirection;
 
 const V2: u32 = 0x6b33_43cf;
 

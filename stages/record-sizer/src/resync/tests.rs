@@ -70,3 +70,21 @@ fn after_a_long_search_only_starts_of_segments_are_candidates() {
     assert_eq!(search(None, &[&noise, &inside]), None);
     assert_eq!(search(None, &[&noise, &inside, &both]), Some(THOROUGH + 1 + both.len() as u64));
 }
+
+#[test]
+fn hellos_are_distinguished_from_other_handshake_records() {
+    let client = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    assert!(is_hello(&client));
+    assert!(is_hello(&[22, 3, 3, 0x10, 0, 2, 0, 0, 70, 3, 3]), "a certificate follows in the record");
+    assert!(!is_hello(&[22, 3, 3, 0x10, 0, 1, 0, 0, 70, 3, 3]), "nothing follows a client's hello");
+    assert!(!is_hello(&[22, 3, 1, 2, 0, 11, 0, 1, 0xfc, 3, 3]), "a certificate");
+    assert!(!is_hello(&client[..10]));
+}
+
+#[test]
+fn ssl2_hellos_need_a_plausible_length_and_version() {
+    assert_eq!(ssl2_hello_length([0x80, 46, 1, 3, 1]), Some(48));
+    assert_eq!(ssl2_hello_length([0x80, 10, 1, 3, 1]), None);
+    assert_eq!(ssl2_hello_length([0x00, 46, 1, 3, 1]), None);
+    assert_eq!(ssl2_hello_length([0x80, 46, 4, 3, 1]), None);
+}

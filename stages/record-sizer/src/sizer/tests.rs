@@ -1,4 +1,4 @@
-//! The fast path against the plain way, on generated traffic.
+//! Tests of `sizer`.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
