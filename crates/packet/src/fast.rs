@@ -4,8 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::address_set::AddressPair;
-use crate::ip::CapturedBytes;
-use crate::protocol::{ACK, DNS_PORT, ETHERNET, TCP, UDP, is_tunnel_port, may_be_tunnel};
+use crate::ip::{ACK, CapturedBytes, DNS_PORT, ETHERNET, TCP, UDP, is_tunnel_port, may_be_tunnel};
 
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;

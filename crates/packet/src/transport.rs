@@ -9,8 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use etherparse::{UdpHeader, UdpHeaderSlice};
 use sizeleak_frame::Transport;
 
-use crate::ip::{CapturedBytes, IpPacket};
-use crate::protocol::{ACK, DNS_PORT, ESP, TCP, UDP, is_ipv6_extension};
+use crate::ip::{ACK, CapturedBytes, DNS_PORT, ESP, IpPacket, TCP, UDP, is_ipv6_extension};
 
 const MIN_TCP_HEADER: usize = 20;
 

@@ -10,11 +10,11 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ip::{CapturedBytes, IpPacket, IpPayload};
-use crate::link::{IpPlace, NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
-use crate::protocol::{
-    GENEVE_PORT, GRE, GRE_PORT, GUE_PORT, IPV4, IPV6, MPLS, MPLS_PORT, OLD_VXLAN_PORT, TCP, TZSP_PORT, UDP, VXLAN_PORT,
+use crate::ip::{
+    CapturedBytes, GENEVE_PORT, GRE, GRE_PORT, GUE_PORT, IPV4, IPV6, IpPacket, IpPayload, MPLS, MPLS_PORT,
+    OLD_VXLAN_PORT, TCP, TZSP_PORT, UDP, VXLAN_PORT,
 };
+use crate::link::{IpPlace, NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
 
 const UDP_HEADER: usize = 8;
 const LABELS: u16 = 0x8847;

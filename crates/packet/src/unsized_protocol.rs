@@ -4,10 +4,9 @@
 
 use std::fmt::{Display, Formatter};
 
-use crate::ip::IpPacket;
-use crate::protocol::{
-    ESP, ETHERIP, GRE, GTP_U_PORT, IPV4, IPV6, L2TP, L2TP_PORT, MPLS, MPLS_PORT, TCP, TEREDO_PORT, UDP, VXLAN_GPE_PORT,
-    is_ipv6_extension,
+use crate::ip::{
+    ESP, ETHERIP, GRE, GTP_U_PORT, IPV4, IPV6, IpPacket, L2TP, L2TP_PORT, MPLS, MPLS_PORT, TCP, TEREDO_PORT, UDP,
+    VXLAN_GPE_PORT, is_ipv6_extension,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
