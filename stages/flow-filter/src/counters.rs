@@ -1,15 +1,15 @@
-//! The counters of the stage, and the notices that report only the first case of each kind; packets that are named, but
-//! not sized.
+//! What the stage puts out: its counters, and the notices that report only the first case of each kind; packets that are
+//! named, but not sized; and its frames in order, the segments gathered into batches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
+use sizeleak_frame::{BatchLimit, Flow, Frame, Notice, Packets, Segment, Segments, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, IpPacket, NoIpHeader, UnsizedProtocol};
 use sizeleak_platform::counters;
-use sizeleak_platform::runtime::sorted_table;
+use sizeleak_platform::runtime::{Emit, StageError, sorted_table};
 
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MAX_RESOLVED, Resolution};
@@ -228,5 +228,43 @@ impl UnsizedTraffic {
             let between = shown.collect::<Vec<_>>().join(", ");
             format!("{} {plural} of {protocol} between {between}{more}: not sized", named.packets)
         })
+    }
+}
+
+/// Gathers segments into batches. Other frames go out behind the segments before them, so it does not matter where a
+/// batch ends.
+pub(crate) struct SegmentWriter<'a> {
+    packets: &'a Packets,
+    batch: Segments,
+    batches: BatchLimit,
+    out: &'a mut dyn Emit,
+}
+
+impl<'a> SegmentWriter<'a> {
+    /// For segments of these packets, whose buffers they share, in batches of this size.
+    pub(crate) fn new(packets: &'a Packets, batches: BatchLimit, out: &'a mut dyn Emit) -> Self {
+        Self { packets, batch: Segments::with_capacity(packets.len()), batches, out }
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.batch.is_full(self.batches)
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, segment: Segment<'_>) {
+        self.batch.push_from(segment, self.packets);
+    }
+
+    pub(crate) fn emit(&mut self, frame: impl Into<Frame>) -> Result<(), StageError> {
+        self.send()?;
+        Ok(self.out.emit(frame.into())?)
+    }
+
+    pub(crate) fn send(&mut self) -> Result<(), StageError> {
+        if !self.batch.is_empty() {
+            self.out.emit(std::mem::take(&mut self.batch).into())?;
+        }
+        Ok(())
     }
 }

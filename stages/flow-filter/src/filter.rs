@@ -1,8 +1,9 @@
-//! The stage: packets in, the gateway's flows and segments out.
+//! The stage: packets in, the gateway's flows and segments out. Where a run continues a state over a capture once more,
+//! the packets that a run before this one has read already are passed over.
 
 use std::fmt::Write as _;
 
-use sizeleak_frame::{BatchLimit, Flow, Packet, Packets, Segment, Transport, what};
+use sizeleak_frame::{BatchIter, BatchLimit, Flow, Packet, PacketRow, Packets, Segment, Transport, what};
 use sizeleak_packet::{
     AddressPrefilter, AddressSet, CapturedBytes, Encapsulation, IpPacket, IpPayload, NoIpHeader, NoSegment,
     OpenedTunnel, TransportSegment, dns_message, fast, ip_bytes, may_be_tunnel, open_tunnel,
@@ -11,14 +12,59 @@ use sizeleak_platform::runtime::{
     ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, decode_state, encode_state,
 };
 
-use crate::counters::{FilterCounters, SeenAddresses, UnsizedTraffic};
-use crate::earlier_packets::EarlierPackets;
+use crate::counters::{FilterCounters, SeenAddresses, SegmentWriter, UnsizedTraffic};
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowRef, FlowTable, GatewayEnds};
 use crate::ip_reassembly::{FragmentLimits, IpReassembly};
 use crate::options::{Options, TunnelSelection, TunnelTreatment};
-use crate::segment_writer::SegmentWriter;
 use crate::services::ServiceSelection;
+
+/// How much later than its neighbours a packet may stand in a capture: cards with several queues and buffers of capture
+/// programs reorder by milliseconds. A run that begins no earlier than this before the state ends is a new capture.
+const MAX_LATE_NS: i64 = 1_000_000_000;
+
+/// Passes over the beginning of a run whose packets are not later than the state that it continues.
+///
+/// A state knows the time of its last packet, and not which packets it has seen. Captures follow each other in time, so
+/// those that begin before that time are read a second time as far as it.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierPackets {
+    /// The time of the last packet of the state, until a later one has come.
+    until_ns: Option<i64>,
+    passed_over: u64,
+}
+
+impl EarlierPackets {
+    /// The packets that a state with this last packet has seen.
+    fn until(last_ns: Option<i64>) -> Self {
+        Self { until_ns: last_ns, passed_over: 0 }
+    }
+
+    pub(crate) fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    fn has_seen(&self, time_ns: i64) -> bool {
+        let margin = if self.passed_over == 0 { MAX_LATE_NS } else { 0 };
+        self.until_ns.is_some_and(|until| time_ns <= until.saturating_sub(margin))
+    }
+
+    fn pass_over<'a>(&mut self, packets: &mut BatchIter<'a, PacketRow>) -> Option<Packet<'a>> {
+        let before = self.passed_over;
+        let first = packets.peek();
+        while self.until_ns.is_some()
+            && let Some(packet) = packets.peek()
+        {
+            if self.has_seen(packet.time_ns) {
+                self.passed_over += 1;
+                packets.advance();
+            } else {
+                self.until_ns = None;
+            }
+        }
+        first.filter(|_| before == 0 && self.passed_over > 0)
+    }
+}
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]

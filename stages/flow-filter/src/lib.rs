@@ -27,13 +27,11 @@
 #![warn(clippy::indexing_slicing)]
 
 mod counters;
-mod earlier_packets;
 mod fast;
 mod filter;
 mod flow_table;
 mod ip_reassembly;
 mod options;
-mod segment_writer;
 mod services;
 
 pub use filter::FlowFilter;

@@ -1,4 +1,4 @@
-//! Tests of the flow filter on packets and name look-ups.
+//! Tests of `filter`.
 
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
