@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
-use crate::endpoints::{EndpointPair, Tunnels};
-use crate::flow_history::{FlowHistory, MAX_FLOWS, Request, ServiceBurst, SizeClass, SizedRecord};
+use crate::flow_history::{
+    EndpointPair, FlowHistory, MAX_FLOWS, Request, ServiceBurst, SizeClass, SizedRecord, Tunnels,
+};
 use crate::open_commands::OpenCommands;
 use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::record_class::{CommandCondition, Decision, RecordClass};

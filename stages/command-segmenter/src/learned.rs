@@ -21,14 +21,12 @@ use sizeleak_frame::{Direction, Flow, Record, Session};
 use sizeleak_model::{GatewayRecords, MIN_OCCURRENCES, RecordLayout, ServiceRecords};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
-use crate::endpoints::{EndpointPair, FlowEndpoints};
-use crate::flow_history::{FlowHistory, MAX_FLOWS, ServiceBurst, SizeClass, SizedRecord};
+use crate::flow_history::{EndpointPair, FlowEndpoints, FlowHistory, MAX_FLOWS, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::{MessageReassembler, ReassembledMessage, Reassembly};
 use crate::noise_model::{NoiseModel, NoiseModels, WELL_KNOWN};
 use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::periodic::{PeriodicTraffic, Timer};
-use crate::record_class::{CommandCondition, Decision, RecordClass};
-use crate::rules::RuleAlgorithm;
+use crate::record_class::{CommandCondition, Decision, RecordClass, RuleAlgorithm};
 
 /// The most timers that are remembered; at least the half used last is kept.
 const MAX_TIMERS: usize = 20_000;

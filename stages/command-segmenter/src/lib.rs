@@ -38,7 +38,6 @@
 //! ```
 
 mod adaptive;
-mod endpoints;
 mod flow_history;
 mod learned;
 mod message;
@@ -48,7 +47,6 @@ mod options;
 mod periodic;
 mod record_class;
 mod reply_windows;
-mod rules;
 mod segmenter;
 #[cfg(test)]
 mod testing;

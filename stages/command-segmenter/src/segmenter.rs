@@ -14,8 +14,7 @@ use crate::learned::LearnedAlgorithm;
 use crate::noise_model::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
-use crate::record_class::{ClassifiedRecord, CommandCondition, Decision, RecordClass};
-use crate::rules::RuleAlgorithm;
+use crate::record_class::{ClassifiedRecord, CommandCondition, Decision, RecordClass, RuleAlgorithm};
 
 /// How far times may go back in nanoseconds, besides the wait for missing bytes.
 const LAG_NS: i64 = 2_000_000_000;

@@ -13,8 +13,7 @@ use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
 use sizeleak_model::{MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout};
 use sizeleak_platform::runtime::ConfigureError;
 
-use crate::endpoints::{EndpointPair, FlowEndpoints};
-use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};
+use crate::flow_history::{EndpointPair, FlowEndpoints, FlowHistory, SizeClass, SizedRecord};
 use crate::noise_model::{command_range, size_in_basis};
 use crate::options::{CommandDirection, Options, TimeLimits};
 use crate::traffic_profile::TrafficProfile;

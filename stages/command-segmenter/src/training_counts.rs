@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_frame::{Command, Direction, Record};
 use sizeleak_model::{GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, ServiceRecords};
 
-use crate::endpoints::{EndpointPair, FlowEndpoints};
-use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::flow_history::{EndpointPair, FlowEndpoints, FlowHistory, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::{MessageReassembler, ReassembledMessage};
 use crate::options::TimeLimits;
 use crate::periodic::{self, Arrival, Timer};
