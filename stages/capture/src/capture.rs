@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use sizeleak_frame::what;
 use sizeleak_platform::runtime::{Interrupt, Source, SourceCounts, SourceEmit, StageError};
 
-use crate::capture_driver::{CaptureDriver, fast};
-use crate::dating::{Dating, LOST_BEFORE_NS};
+use crate::capture_driver::{CaptureDriver, Dating, LOST_BEFORE_NS, fast};
 use crate::error::{CaptureError, Damage, Failures, NAME, notice};
-use crate::folder::{content_below, is_named_capture};
 use crate::merge::{CaptureOrder, Merge};
+use crate::open::{content_below, is_named_capture};
 use crate::packet_batcher::Selection;
 
 /// Reads captures and emits their packets in order of time.

@@ -20,14 +20,11 @@
 
 mod capture;
 mod capture_driver;
-mod dating;
 mod error;
-mod folder;
 mod live;
 mod merge;
 mod open;
 mod options;
-mod packet;
 mod packet_batcher;
 mod pcap;
 mod pcapng;
@@ -40,10 +37,9 @@ mod window;
 
 pub use capture::Capture;
 pub use error::{CaptureError, Damage};
-pub use folder::{FolderContent, SpecialFile, content_below, is_named_capture};
 pub use live::Tcpdump;
 pub use merge::CaptureOrder;
-pub use open::{decompressed, is_capture};
+pub use open::{FolderContent, SpecialFile, content_below, decompressed, is_capture, is_named_capture};
 pub use options::Options;
-pub use packet::CapturedPacket;
 pub use reader::CaptureReader;
+pub use window::CapturedPacket;

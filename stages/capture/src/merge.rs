@@ -12,9 +12,8 @@ use sizeleak_platform::runtime::{FileProgress, Interrupt, Progress, is_ready};
 
 use crate::error::{CaptureError, Damage, NAME};
 use crate::open::{is_stream, open, open_file};
-use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::reader::CaptureReader;
-use crate::window::WINDOW_BYTES;
+use crate::window::{CapturedPacket, PacketVisitor, WINDOW_BYTES};
 
 #[derive(Debug, Clone)]
 pub(crate) struct CaptureFile {

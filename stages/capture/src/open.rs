@@ -1,9 +1,11 @@
-//! Opens captures: files, named pipes and stdin. The first bytes show whether and how they are compressed.
+//! Finds the files in folders that may be captures, and opens captures: files, named pipes and stdin. The
+//! first bytes show whether and how they are compressed.
 
-use std::fs::File;
+use std::fs::{self, File, FileType};
 use std::io::{self, Cursor, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
@@ -12,9 +14,82 @@ use lz4_flex::frame::FrameDecoder;
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible, open_stream};
 
 use crate::error::Damage;
-use crate::folder::is_named_capture;
 use crate::reader::CaptureReader;
 use crate::window::{ByteSource, PlainFile, WINDOW_BYTES};
+
+#[derive(Debug, Default)]
+pub struct FolderContent {
+    /// Regular files, and links to such or to nothing, in order of their paths.
+    pub files: Vec<PathBuf>,
+    /// Named pipes, sockets and devices, and links to them: reading one may never end. In order of their paths.
+    pub special: Vec<SpecialFile>,
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+/// A file without content of its own.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpecialFile {
+    pub path: PathBuf,
+    /// What it is, for people.
+    pub kind: &'static str,
+}
+
+/// All that is below a folder. Links to folders are not followed: they may form loops.
+pub fn content_below(folder: &Path) -> FolderContent {
+    let mut content = FolderContent::default();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if let Err(error) = content.add_entries(&folder, &mut folders) {
+            content.unreadable.push((folder, error));
+        }
+    }
+    content.files.sort();
+    content.special.sort();
+    content.unreadable.sort_by(|one, other| one.0.cmp(&other.0));
+    content
+}
+
+impl FolderContent {
+    fn add_entries(&mut self, folder: &Path, folders: &mut Vec<PathBuf>) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+            if kind.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            // A link to nothing is a file that cannot be opened.
+            let target =
+                if kind.is_symlink() { fs::metadata(&path).ok().map(|target| target.file_type()) } else { Some(kind) };
+            match target {
+                Some(target) if target.is_dir() => {}
+                Some(target) if special_kind(target).is_some() => {
+                    let kind = special_kind(target).unwrap_or_default();
+                    self.special.push(SpecialFile { path, kind });
+                }
+                _ => self.files.push(path),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn special_kind(kind: FileType) -> Option<&'static str> {
+    if kind.is_fifo() {
+        Some("a named pipe")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_block_device() || kind.is_char_device() {
+        Some("a device")
+    } else {
+        None
+    }
+}
+
+/// Whether the name of a file says that it is a capture: `.pcap` or `.pcapng`, also compressed or numbered
+/// (`home.pcap.gz`, `home.pcap3`).
+pub fn is_named_capture(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().to_ascii_lowercase().contains(".pcap"))
+}
 
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MAX_MEMORY_LOG: u32 = 27;
@@ -195,11 +270,11 @@ impl<R: Read> Read for Lz4Frames<R> {
 }
 
 /// Whether these are the first bytes of a skippable frame, which Zstandard and LZ4 share.
-pub(crate) fn is_skippable(magic: &[u8]) -> bool {
+fn is_skippable(magic: &[u8]) -> bool {
     matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-pub(crate) fn skip_frame(input: &mut impl Read) -> io::Result<()> {
+fn skip_frame(input: &mut impl Read) -> io::Result<()> {
     let mut header = [0; 8];
     input.read_exact(&mut header)?;
     let [.., l0, l1, l2, l3] = header;
@@ -233,6 +308,9 @@ mod tests {
     use std::fs;
     use std::io::Write;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
@@ -286,5 +364,35 @@ mod tests {
         }
         let skipped = [0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, b'h'];
         assert_eq!(read(&[&whole[..], &skipped].concat()).1, Some(ErrorKind::UnexpectedEof));
+    }
+
+    #[test]
+    fn pipes_sockets_and_devices_are_apart_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("below")).unwrap();
+        fs::write(path("below/b.pcap"), "").unwrap();
+        fs::write(path("a.pcap"), "").unwrap();
+        mknodat(CWD, path("pipe.pcap"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let _listener = UnixListener::bind(path("socket")).unwrap();
+        symlink("/dev/zero", path("zero.pcap")).unwrap();
+        symlink("nowhere", path("lost")).unwrap();
+        symlink(".", path("loop")).unwrap();
+        let content = content_below(folder.path());
+        assert_eq!(content.files, ["a.pcap", "below/b.pcap", "lost"].map(path));
+        let special: Vec<_> = content.special.iter().map(|special| (special.path.clone(), special.kind)).collect();
+        let expected = [("pipe.pcap", "a named pipe"), ("socket", "a socket"), ("zero.pcap", "a device")];
+        assert_eq!(special, expected.map(|(name, kind)| (path(name), kind)));
+        assert!(content.unreadable.is_empty());
+        assert_eq!(content_below(&path("gone")).unreadable.len(), 1);
+    }
+
+    #[test]
+    fn captures_are_recognised_by_name() {
+        for (name, is_capture) in
+            [("a.pcap", true), ("a.PCAPNG.gz", true), ("a.pcap07", true), ("pcap", false), ("a.txt", false)]
+        {
+            assert_eq!(is_named_capture(Path::new(name)), is_capture, "{name}");
+        }
     }
 }

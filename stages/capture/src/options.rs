@@ -12,9 +12,9 @@ use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, SourceNode, S
 
 use crate::Capture;
 use crate::error::{CaptureError, Damage};
-use crate::folder::content_below;
 use crate::live::{LiveCapture, Tcpdump};
 use crate::merge::CaptureOrder;
+use crate::open::content_below;
 use crate::packet_batcher::Selection;
 
 /// Which captures to read.

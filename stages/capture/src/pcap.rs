@@ -3,9 +3,8 @@
 use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
 use crate::error::Damage;
-use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::resync::{Candidate, PacketFormat, is_near};
-use crate::window::Window;
+use crate::window::{CapturedPacket, PacketVisitor, Window};
 
 const HEADER_BYTES: u64 = 24;
 const RECORD_HEADER_BYTES: u64 = 16;

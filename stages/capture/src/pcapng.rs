@@ -3,9 +3,8 @@
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
 
 use crate::error::Damage;
-use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::resync::{Candidate, PacketFormat};
-use crate::window::{MAX_PART, Window};
+use crate::window::{CapturedPacket, MAX_PART, PacketVisitor, Window};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;

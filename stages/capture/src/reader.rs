@@ -5,11 +5,10 @@ use std::io::Read;
 use sizeleak_text::{may_be_stand_in, stand_in};
 
 use crate::error::Damage;
-use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::resync::skip_damage;
-use crate::window::{ByteSource, WINDOW_BYTES, Window};
+use crate::window::{ByteSource, CapturedPacket, PacketVisitor, WINDOW_BYTES, Window};
 
 pub struct CaptureReader {
     pub(crate) window: Window,

@@ -9,7 +9,7 @@ use sizeleak_packet::AddressPrefilter;
 
 use super::PacketBatcher;
 use crate::merge::OpenCapture;
-use crate::packet::{CapturedPacket, PacketVisitor, Visited};
+use crate::window::{CapturedPacket, PacketVisitor, Visited};
 
 /// The fewest bytes that a packet takes in a capture besides its data.
 const MIN_OVERHEAD: usize = 16;
