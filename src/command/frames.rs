@@ -9,8 +9,8 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::{Frame, FrameReader, KINDS, ReadError, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
+use sizeleak_pipeline::did_you_mean;
 use sizeleak_pipeline::recording::open;
-use sizeleak_pipeline::suggestion::did_you_mean;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};

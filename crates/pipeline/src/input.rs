@@ -17,8 +17,8 @@ use sizeleak_text::TimeRange;
 use crate::cause::RunEnding;
 use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
+use crate::recording::SavedStream;
 use crate::run::PreparedRun;
-use crate::saved_stream::SavedStream;
 use part::{GatewayFilter, PartRecorder, join, own_interrupt};
 pub use part::{InputPart, Overlap};
 

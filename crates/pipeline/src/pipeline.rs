@@ -9,9 +9,9 @@ use sizeleak_platform::storage::RunFiles;
 use toml::{Table, Value};
 
 use crate::ConfigError;
+use crate::error::did_you_mean;
 use crate::registry::{self, STAGES, StageEntry};
 use crate::stage::{BuildStage, Mode, PipelineStage, RunSettings, SAVE, StageKind, save_path};
-use crate::suggestion::did_you_mean;
 
 /// The stage whose options a model has, and which takes no model itself.
 const SIZER: &str = "record-sizer";

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
+use crate::error::{did_you_mean, explained, nearest};
 use crate::stage::{PipelineStage, RunSettings, SAVE, StageKind, check_order, save_path};
-use crate::suggestion::{did_you_mean, explained, nearest};
 use crate::{ConfigError, Pipeline, registry};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;

@@ -1,12 +1,19 @@
-//! Frame streams in files: compressed by the name of the file when written, recognised by content when read.
+//! Frame streams in files: compressed by the name of the file when written, recognised by content when read. And
+//! saved ones, from which a pipeline continues; several of one stage, from runs that continue each other, are read one
+//! after another as one stream.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
+use std::io::{self, BufRead, BufWriter, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use flate2::write::GzEncoder;
-use sizeleak_platform::runtime::stdin;
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, ReadError, StageSummary, Summary};
+use sizeleak_platform::runtime::{Interrupt, Interruptible, open_stream, stdin};
+
+use crate::stage::PipelineStage;
+use crate::{ConfigError, Pipeline, registry};
 
 const ZSTD_LEVEL: i32 = 3;
 
@@ -88,41 +95,271 @@ pub fn open(file: Option<&Path>) -> anyhow::Result<(Box<dyn Read + Send>, String
     Ok((input, name))
 }
 
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Seek};
-    use std::path::Path;
+/// A saved stream whose `hello` has been read.
+pub struct SavedStream {
+    name: String,
+    /// The file, if the user named it, so that it need not be saved again.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) unopened: Vec<PathBuf>,
+    hello: Hello,
+    pub(crate) input: Box<dyn Read + Send>,
+}
 
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::recording::decompressed;
-
-    fn written(bytes: &[u8], compression: Compression, step: usize) -> File {
-        let mut file = tempfile::tempfile().unwrap();
-        let mut recording = Recording::new(file.try_clone().unwrap(), compression).unwrap();
-        for part in bytes.chunks(step) {
-            recording.write_all(part).unwrap();
-            recording.flush().unwrap();
-        }
-        recording.finish().unwrap();
-        file.rewind().unwrap();
-        file
+impl SavedStream {
+    /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame until `interrupt` is set.
+    pub fn open(path: &Path, interrupt: &Interrupt) -> Result<Self, ConfigError> {
+        let name = name_of(path);
+        let of_file = |error: io::Error| ConfigError::input(format!("{name}: {error}"));
+        let input = bytes_of(path, interrupt).map_err(of_file)?;
+        Self::new(name, Some(path.to_owned()), input)
     }
 
-    proptest! {
-        #[test]
-        fn written_bytes_read_back(
-            mut bytes in prop::collection::vec(any::<u8>(), 1..3000),
-            step in 1usize..700,
-            name in prop::sample::select(&["a.zst", "a.gz", "a.frames"][..]),
-        ) {
-            // Input that looks compressed would be decompressed; frame streams never do.
-            bytes[0] = 0x81;
-            let file = written(&bytes, Compression::of_name(Path::new(name)), step);
-            let mut read = Vec::new();
-            decompressed(file).unwrap().read_to_end(&mut read).unwrap();
-            prop_assert_eq!(read, bytes);
+    /// A stream from an open file, called `name` in messages.
+    pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
+        let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
+        Self::new(name, None, input)
+    }
+
+    /// The streams of one stage in these files, one after another, as one stream. Each file is opened when its turn comes:
+    /// there may be more of them than a process may open.
+    pub fn joined(files: &[PathBuf], interrupt: &Interrupt) -> Result<Self, ConfigError> {
+        let name = match files {
+            [only] => name_of(only),
+            [first, .., last] => format!("{} … {}", name_of(first), name_of(last)),
+            [] => String::new(),
+        };
+        for file in files.iter().filter(|file| file.as_os_str() != "-") {
+            file.metadata().map_err(|error| ConfigError::input(format!("{}: {error}", name_of(file))))?;
+        }
+        let unopened = |path: &PathBuf| {
+            let (name, path, interrupt) = (name_of(path), path.clone(), interrupt.clone());
+            UnopenedStream { name, open: Box::new(move || bytes_of(&path, &interrupt)) }
+        };
+        let joined = JoinedStreams::new(files.iter().map(unopened));
+        let unopened = files.iter().skip(1).filter(|file| file.as_os_str() != "-").cloned().collect();
+        Ok(Self { unopened, ..Self::new(name, files.first().cloned(), Box::new(joined))? })
+    }
+
+    pub fn empty(stage: &str) -> Result<Self, ConfigError> {
+        let mut writer = FrameWriter::new(Vec::new());
+        let written = writer.write_all(&[Hello::of(stage).into(), Frame::Summary(Summary::default())]);
+        let bytes = written.and_then(|()| writer.into_output());
+        let bytes = bytes.map_err(|error| ConfigError::input(error.to_string()))?;
+        Self::new("no traffic".to_owned(), None, Box::new(Cursor::new(bytes)))
+    }
+
+    fn new(name: String, path: Option<PathBuf>, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {
+        let mut reader = FrameReader::new(input);
+        let fault = |fault: String| ConfigError::input(format!("{name}: {fault}"));
+        let hello = match reader.next_frame() {
+            Ok(Some(Frame::Hello(hello))) => *hello,
+            Ok(_) => return Err(fault("a frame stream begins with `hello`".into())),
+            Err(error) if error.is_cut() => return Err(ConfigError::cut(format!("{name}: {error}"))),
+            Err(error) => return Err(fault(error.to_string())),
+        };
+        // The first stage reads the stream from its beginning.
+        let first = reader.last_value().to_vec();
+        let (rest, input) = reader.into_rest();
+        let input = Box::new(Cursor::new([first, rest].concat()).chain(input));
+        Ok(Self { name, path, unopened: Vec::new(), hello, input })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+/// The decompressed bytes of a file; `-` is stdin. Waits for the first of them until `interrupt` is set.
+fn bytes_of(path: &Path, interrupt: &Interrupt) -> io::Result<Box<dyn Read + Send>> {
+    let file = open_stream(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::other("is a folder, not a frame stream"));
+    }
+    if metadata.is_file() { decompressed(file) } else { decompressed(Interruptible::new(file, interrupt.clone())) }
+}
+
+impl Pipeline {
+    /// The index of the stage that made a stream: the one that saves to this file, or else the one named by its
+    /// `hello`.
+    pub fn index_of(&self, stream: &SavedStream) -> Result<usize, ConfigError> {
+        let maker = &stream.hello.stage;
+        let file =
+            stream.path.as_ref().filter(|path| path.as_os_str() != "-").and_then(|path| path.canonicalize().ok());
+        let is_saved_there =
+            |stage: &PipelineStage| stage.save.as_ref().is_some_and(|save| save.canonicalize().ok() == file);
+        let saved = file.is_some().then(|| self.stages.iter().position(is_saved_there));
+        // Of several stages with this name: as many come before the maker as its `hello` lists.
+        let nth = stream.hello.upstream.iter().filter(|stage| *stage == maker).count();
+        let named: Vec<usize> =
+            (0..).zip(&self.stages).filter(|(_, stage)| stage.name() == maker).map(|(index, _)| index).collect();
+        let index = saved.flatten().or_else(|| named.get(nth).or(named.last()).copied());
+        let Some(index) = index else {
+            let all = self.stages.iter().map(PipelineStage::name).collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::usage(format!(
+                "{}: `{maker}` made this stream, and it is not in this pipeline, which has {all}; to continue after a \
+                 program of your own, give it that `name`",
+                stream.name
+            )));
+        };
+        self.check_next(stream, index)?;
+        Ok(index)
+    }
+
+    /// Checks that the stage after this index consumes what the maker of the stream makes, if both are standard
+    /// stages.
+    fn check_next(&self, stream: &SavedStream, index: usize) -> Result<(), ConfigError> {
+        let Some(next) = self.stages.get(index + 1).and_then(PipelineStage::entry) else { return Ok(()) };
+        let maker = &stream.hello.stage;
+        match (registry::find(maker), next.consumes) {
+            (Some(made), Some(consumed)) if made.makes != consumed => Err(ConfigError::usage(format!(
+                "{}: `{maker}` makes frames of kind `{}`, but `{}`, which comes next in this pipeline, works on \
+                 `{consumed}`",
+                stream.name, made.makes, next.name
+            ))),
+            _ => Ok(()),
         }
     }
 }
+
+pub(crate) struct UnopenedStream {
+    pub(crate) name: String,
+    pub(crate) open: Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>,
+}
+
+/// The joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
+pub(crate) struct JoinedStreams {
+    /// The name and the bytes of the one that is read.
+    present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
+    waiting: VecDeque<UnopenedStream>,
+    /// The stage that made all of them, once the first has said so.
+    stage: Option<String>,
+    summary: Summary,
+    /// Whether the summary of the present stream was read.
+    is_whole: bool,
+    /// Whether the summary of all was returned.
+    has_ended: bool,
+    /// The flows that have been announced, where streams need not be whole, and may announce a flow again.
+    flows: Option<BTreeSet<u64>>,
+    bytes: Cursor<Vec<u8>>,
+}
+
+impl JoinedStreams {
+    pub(crate) fn new(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
+        Self {
+            present: None,
+            waiting: streams.into_iter().collect(),
+            stage: None,
+            summary: Summary::default(),
+            is_whole: false,
+            has_ended: false,
+            flows: None,
+            bytes: Cursor::default(),
+        }
+    }
+
+    /// These streams, which need not be whole, and may announce the same flows.
+    pub(crate) fn of_parts(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
+        Self { flows: Some(BTreeSet::new()), ..Self::new(streams) }
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn next_frame(&mut self) -> io::Result<Option<Frame>> {
+        loop {
+            if self.present.is_none() {
+                let Some(UnopenedStream { name, open }) = self.waiting.pop_front() else {
+                    let has_ended = std::mem::replace(&mut self.has_ended, true);
+                    return Ok((!has_ended).then(|| Frame::Summary(std::mem::take(&mut self.summary))));
+                };
+                let input = open().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+                (self.present, self.is_whole) = (Some((name, FrameReader::new(input))), false);
+            }
+            let Some((name, reader)) = &mut self.present else { continue };
+            let fault =
+                |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
+            match reader.next_frame() {
+                Ok(Some(Frame::Hello(hello))) => match &self.stage {
+                    None => {
+                        self.stage = Some(hello.stage.clone());
+                        return Ok(Some(Frame::Hello(hello)));
+                    }
+                    Some(stage) if self.flows.is_none() && *stage != hello.stage => {
+                        return Err(fault(&format!("`{}` made it, and `{stage}` the stream before it", hello.stage)));
+                    }
+                    Some(_) => {}
+                },
+                Ok(Some(Frame::Summary(summary))) => {
+                    add(&mut self.summary, summary);
+                    self.is_whole = true;
+                }
+                Ok(Some(Frame::Flow(flow)))
+                    if self.flows.as_mut().is_some_and(|announced| !announced.insert(flow.flow)) => {}
+                Ok(Some(frame)) => return Ok(Some(frame)),
+                Ok(None) if self.is_whole || self.flows.is_some() => self.present = None,
+                Ok(None) => return Err(cut(name, &"it ends without a `summary`")),
+                Err(error) if error.is_cut() && self.flows.is_some() => self.present = None,
+                Err(error) if error.is_cut() => return Err(cut(name, &error)),
+                Err(ReadError::Io { source, .. }) => {
+                    return Err(io::Error::new(source.kind(), format!("{name}: {source}")));
+                }
+                Err(error) => return Err(fault(&error)),
+            }
+        }
+    }
+
+    /// The next frame as bytes; none at the end.
+    fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
+        let Some(frame) = self.next_frame()? else { return Ok(Vec::new()) };
+        if let Some((_, reader)) = &self.present {
+            return Ok(reader.last_value().to_vec());
+        }
+        let mut writer = FrameWriter::new(Vec::new());
+        Ok(writer.write(&frame).and_then(|()| writer.into_output())?)
+    }
+}
+
+impl Read for JoinedStreams {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes.fill_buf()?.is_empty() {
+            self.bytes = Cursor::new(self.next_bytes()?);
+        }
+        self.bytes.read(buffer)
+    }
+}
+
+fn cut(name: &str, why: &dyn std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} was cut: {why}"))
+}
+
+/// Adds what stages did in another run. Latencies are those of the last run.
+pub(crate) fn add(summary: &mut Summary, other: Summary) {
+    let before = std::mem::replace(summary, other);
+    // A run that only ended flows had no source.
+    let missing = before.stages.len().saturating_sub(summary.stages.len());
+    for (index, stage) in before.stages.into_iter().enumerate() {
+        match summary.stages.iter_mut().find(|other| other.stage == stage.stage) {
+            Some(other) => add_stage(other, &stage),
+            None => summary.stages.insert(index.min(missing), stage),
+        }
+    }
+}
+
+fn add_stage(stage: &mut StageSummary, other: &StageSummary) {
+    stage.frames_in = stage.frames_in.saturating_add(other.frames_in);
+    stage.frames_out = stage.frames_out.saturating_add(other.frames_out);
+    stage.bytes_in = stage.bytes_in.saturating_add(other.bytes_in);
+    for (name, count) in &other.counters {
+        let sum = stage.counters.entry(name.clone()).or_default();
+        *sum = if name.starts_with("worst_") { *count.max(sum) } else { sum.saturating_add(*count) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
-use crate::suggestion::explained;
+use crate::error::explained;
 use crate::type_schema;
 
 #[derive(Debug)]

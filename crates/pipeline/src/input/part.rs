@@ -14,8 +14,7 @@ use sizeleak_platform::runtime::Interrupt;
 use crate::cause::RunEnding;
 use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
-use crate::recording::{Compression, Recording, decompressed};
-use crate::saved_stream::{JoinedStreams, SavedStream, UnopenedStream};
+use crate::recording::{Compression, JoinedStreams, Recording, SavedStream, UnopenedStream, decompressed};
 
 /// A file of an input, and the time that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,40 @@
-//! Tests of `saved_stream`.
+//! Tests of `recording`.
 
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use proptest::prelude::*;
 use sizeleak_frame::{FrameWriter, Hello, Notice, SCHEMA};
 
 use super::*;
+
+fn written(bytes: &[u8], compression: Compression, step: usize) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    let mut recording = Recording::new(file.try_clone().unwrap(), compression).unwrap();
+    for part in bytes.chunks(step) {
+        recording.write_all(part).unwrap();
+        recording.flush().unwrap();
+    }
+    recording.finish().unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+proptest! {
+    #[test]
+    fn written_bytes_read_back(
+        mut bytes in prop::collection::vec(any::<u8>(), 1..3000),
+        step in 1usize..700,
+        name in prop::sample::select(&["a.zst", "a.gz", "a.frames"][..]),
+    ) {
+        // Input that looks compressed would be decompressed; frame streams never do.
+        bytes[0] = 0x81;
+        let file = written(&bytes, Compression::of_name(Path::new(name)), step);
+        let mut read = Vec::new();
+        decompressed(file).unwrap().read_to_end(&mut read).unwrap();
+        prop_assert_eq!(read, bytes);
+    }
+}
 
 fn begun_stream(stage: &str, upstream: &[&str]) -> SavedStream {
     let upstream = upstream.iter().map(|&stage| stage.to_owned()).collect();
