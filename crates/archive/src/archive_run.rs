@@ -16,11 +16,11 @@ use sizeleak_text::TimeRange;
 use crate::answers;
 use crate::description::{ANSWER, CaptureFile, FileState, FileVerdict, PartFormat, PointDescription};
 use crate::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
-use crate::keys::packet_stages;
 use crate::layout::{ArchiveError, Layout, LockedLayout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, Unprocessed};
 use crate::manifest::Manifest;
 use crate::point_run::{ArchivePlan, PointRun, is_by_time};
+use crate::unit_store::packet_stages;
 
 #[derive(Debug, Clone)]
 pub struct ArchiveRun {

@@ -15,8 +15,7 @@ use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::description::DescribedFile;
 use crate::found_file::check_unchanged;
-use crate::keys::{end_key, reading, records_key};
-use crate::unit_store::{StoredState, UnitDescription, UnitStore, unit_name};
+use crate::unit_store::{StoredState, UnitDescription, UnitStore, end_key, reading, records_key, unit_name};
 
 const CAPTURE: &str = "capture";
 

@@ -15,7 +15,6 @@ mod chain;
 mod description;
 mod discovery;
 mod found_file;
-mod keys;
 mod layout;
 mod left_out;
 mod manifest;

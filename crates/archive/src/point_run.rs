@@ -20,10 +20,9 @@ use crate::description::{
 };
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
-use crate::keys::{answers_key, end_key, reading, records_key};
 use crate::layout::{Layout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, Unprocessed, judge};
-use crate::unit_store::{UnitDescription, UnitStore};
+use crate::unit_store::{UnitDescription, UnitStore, answers_key, end_key, reading, records_key};
 
 pub(crate) struct PointRun<'a> {
     pub(crate) layout: &'a Layout,
