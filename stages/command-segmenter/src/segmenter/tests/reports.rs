@@ -109,6 +109,9 @@ fn every_record_has_one_role_and_keeping_roles_changes_no_command() {
     let commands: Vec<Command> = out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect();
     assert_eq!(commands, run(segmenter(), &records));
     assert_eq!(roles.len(), records.len());
+    let mut not_asked = segmenter();
+    process(&mut not_asked, records.iter().cloned());
+    assert_eq!(not_asked.take_roles(), [], "nothing is kept that nobody asks for");
     let count = |direction, plaintext: u32, role| {
         let is_it = |found: &&ClassifiedRecord| {
             (found.direction, found.length, found.role) == (direction, plaintext + 24, role)
