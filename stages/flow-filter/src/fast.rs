@@ -7,8 +7,8 @@ use foldhash::fast::RandomState;
 use sizeleak_frame::{BatchIter, Packet, PacketRow, Segment};
 use sizeleak_packet::fast::{Endpoints, TcpSegment};
 
-use crate::counters::{FilterCounters, SegmentWriter};
 use crate::flow_table::FlowRef;
+use crate::output::{FilterCounters, SegmentWriter};
 
 /// Enough for ten thousand flows, more than most gateways have at a time. The table takes 1 MiB.
 const MAX_ENTRIES: usize = 28_000;

@@ -12,11 +12,11 @@ use sizeleak_platform::runtime::{
     ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, decode_state, encode_state,
 };
 
-use crate::counters::{FilterCounters, SeenAddresses, SegmentWriter, UnsizedTraffic};
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowRef, FlowTable, GatewayEnds};
 use crate::ip_reassembly::{FragmentLimits, IpReassembly};
 use crate::options::{Options, TunnelSelection, TunnelTreatment};
+use crate::output::{FilterCounters, SeenAddresses, SegmentWriter, UnsizedTraffic};
 use crate::services::ServiceSelection;
 
 /// How much later than its neighbours a packet may stand in a capture: cards with several queues and buffers of capture

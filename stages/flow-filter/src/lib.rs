@@ -26,12 +26,12 @@
 //! ```
 #![warn(clippy::indexing_slicing)]
 
-mod counters;
 mod fast;
 mod filter;
 mod flow_table;
 mod ip_reassembly;
 mod options;
+mod output;
 mod services;
 
 pub use filter::FlowFilter;
