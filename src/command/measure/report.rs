@@ -259,18 +259,18 @@ fn kind_secrets(commands: &LabelledCommands, inventory: &Inventory) -> Option<(V
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ModelCheck {
-    pub(super) learned_from: Vec<String>,
+    learned_from: Vec<String>,
     /// How many labelled commands the model knows: the figures are of these.
-    pub(super) commands: u64,
+    commands: u64,
     /// How many it does not know, because it lacks an action or a device.
-    pub(super) unknown_commands: u64,
+    unknown_commands: u64,
     /// How many are under a cipher that its sizes on the wire do not hold for.
-    pub(super) other_ciphers: u64,
+    other_ciphers: u64,
     /// How many that it knows have a size that no command of the model has.
-    pub(super) unknown_sizes: u64,
+    unknown_sizes: u64,
     /// `None` if the figures cannot be computed.
     pub(super) figures: Option<ModelFigures>,
-    pub(super) fault: Option<String>,
+    fault: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -284,7 +284,7 @@ pub(super) struct ModelFigure {
     pub(super) named: MeasuredShare,
     /// What the model says of these commands, each as frequent as it is among the labels.
     pub(super) expected: f64,
-    pub(super) agrees: bool,
+    agrees: bool,
     /// What the model says of all commands of the home, as probable as its prior says: V of the audit without captures.
     pub(super) over_all_commands: f64,
 }

@@ -215,7 +215,7 @@ const SAMPLE: f64 = 26.0;
 const SAMPLE_HEIGHT: f64 = 4.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+enum Shape {
     Dot,
     Ring,
     /// Straight lines around the place, in tenths of a pixel.
@@ -224,9 +224,9 @@ pub(super) enum Shape {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    pub(super) colour: &'static str,
+    colour: &'static str,
     /// `None` without marks.
-    pub(super) shape: Option<Shape>,
+    shape: Option<Shape>,
     /// The dashes of its line, as SVG writes them; empty for a line without gaps, and `None` without a line.
     pub(super) dashes: Option<&'static str>,
 }
