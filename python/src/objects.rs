@@ -1,5 +1,5 @@
-//! What Python has as objects: frames, also in files, and errors of Rust as exceptions of the package, with the program's
-//! sentences and exit codes.
+//! What Python has as objects: frames, also in files, and errors of Rust as exceptions of the package, with the
+//! program's sentences and exit codes.
 
 use std::fmt::Display;
 use std::fs::File;

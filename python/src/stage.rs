@@ -1,6 +1,6 @@
-//! A stage that is an object of Python: in a pipeline of this process, as a program between two pipes, or
-//! for the program in a process of its own: that starts a relay in the stage's place, which passes frames on over a socket
-//! to the process that has the stage.
+//! A stage that is an object of Python: in a pipeline of this process, as a program between two pipes, or for the
+//! program in a process of its own: that starts a relay in the stage's place, which passes frames on over a socket to
+//! the process that has the stage.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,5 +1,5 @@
-//! What the program shares with the command that it runs: its screen, the files that its options name, and what is named
-//! without an option, a file mostly: what that is, by its content.
+//! What the program shares with the command that it runs: its screen, the files that its options name, and what is
+//! named without an option, a file mostly: what that is, by its content.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What options of several subcommands have in common: their headings and how much of the help `-h` shows, durations and
-//! shares, the clock and colours of text, `--since` and `--until`, and how a model is learned.
+//! What options of several subcommands have in common: their headings and how much of the help `-h` shows, durations
+//! and shares, the clock and colours of text, `--since` and `--until`, and how a model is learned.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The two forms of a report, with the same sentences and tables: Markdown, for an issue or a wiki, and one HTML page, which
-//! loads nothing. The page is complete as it is written; its script only sorts tables, and turns between light and dark.
-//! And text as any Markdown has it.
+//! The two forms of a report, with the same sentences and tables: Markdown, for an issue or a wiki, and one HTML page,
+//! which loads nothing. The page is complete as it is written; its script only sorts tables, and turns between light
+//! and dark. And text as any Markdown has it.
 
 use std::fmt::Write as _;
 

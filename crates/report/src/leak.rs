@@ -1,6 +1,6 @@
-//! How often commands are named. As an audit of a model computes it: the tiles, the sizes of actions and which commands share
-//! one, and anonymity. And as labelled captures show it: the verdict on a model's answers, their calibration, and how fast a
-//! model is learned.
+//! How often commands are named. As an audit of a model computes it: the tiles, the sizes of actions and which commands
+//! share one, and anonymity. And as labelled captures show it: the verdict on a model's answers, their calibration, and
+//! how fast a model is learned.
 
 use sizeleak_audit::leakage::{Audit, Learned, command_name};
 use sizeleak_audit::padding::JudgedPolicy;

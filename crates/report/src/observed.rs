@@ -1,6 +1,6 @@
-//! What was observed, summed up as it comes: sizes, hours, how sure answers are, deviations, and the latencies of stages.
-//! Nothing is kept of a single command. And what a profile has learned of a home in this way: when it uses which action, and
-//! its routines.
+//! What was observed, summed up as it comes: sizes, hours, how sure answers are, deviations, and the latencies of
+//! stages. Nothing is kept of a single command. And what a profile has learned of a home in this way: when it uses
+//! which action, and its routines.
 
 use std::collections::{BTreeMap, BTreeSet};
 

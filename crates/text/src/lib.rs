@@ -1,7 +1,6 @@
 //! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
-//! terminals and logs, spreadsheets, and columns of limited width.
-//! And the text of a file up to a limit, what a file is that only stands in the place of another, and the one way to write
-//! a time, a share, or a number in a sentence.
+//! terminals and logs, spreadsheets, and columns of limited width. And the text of a file up to a limit, what a file is
+//! that only stands in the place of another, and the one way to write a time, a share, or a number in a sentence.
 //!
 //! ```
 //! use sizeleak_text::{cell, escaped, fitted};

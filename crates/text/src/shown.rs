@@ -1,6 +1,6 @@
-//! Text as people see it. Characters that steer a terminal or hide what a line says, shown as text, also in cells of CSV
-//! files, which spreadsheets take for formulas; columns: how wide text is on a terminal, and how it is cut to fit; numbers
-//! in sentences.
+//! Text as people see it. Characters that steer a terminal or hide what a line says, shown as text, also in cells of
+//! CSV files, which spreadsheets take for formulas; columns: how wide text is on a terminal, and how it is cut to fit;
+//! numbers in sentences.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write};

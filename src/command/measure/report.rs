@@ -1,5 +1,5 @@
-//! Everything that labelled captures show, and what is said of it in words: also how often an observer who knows a model
-//! is right about labelled commands, beside what the model says.
+//! Everything that labelled captures show, and what is said of it in words: also how often an observer who knows a
+//! model is right about labelled commands, beside what the model says.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Charts of tables of numbers, as the page of a report has them; that of how long the stages of a pipeline take for a frame
-//! is also a figure of its own.
+//! Charts of tables of numbers, as the page of a report has them; that of how long the stages of a pipeline take for a
+//! frame is also a figure of its own.
 
 use svg::node::element::path::Data;
 use svg::node::element::{Group, Path};
