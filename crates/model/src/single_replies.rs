@@ -8,14 +8,173 @@
 //! P(replies | A) depends on A through the number of replies of each class alone ([`SingleReplies::class_counts`]), so
 //! it is computed once for many candidates ([`SeenReplies`]).
 
-mod classes;
 mod interpretation;
 mod seen_replies;
 mod ways;
 
-pub use self::classes::{ReplyClass, SingleReplies};
+use serde::{Deserialize, Serialize};
+
+use crate::action::MAX_MESSAGE_SIZE;
+use crate::statistics::two_sided;
+
 pub use self::interpretation::Interpretation;
 pub use self::seen_replies::{Component, ReplyReader, SeenReplies};
+
+/// Foreign records of sizes never seen have any size up to this many bytes.
+const FOREIGN_RANGE: f64 = 2000.0;
+
+/// Sizes of a class that were not seen are at most this many times as far away as those seen are apart.
+const FAR: f64 = 2.0;
+
+/// The least share: nothing is impossible.
+const MIN_SHARE: f64 = 1e-6;
+
+/// P(single replies | actions).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SingleReplies {
+    /// The probability that a reply is in the same record as the reply before it.
+    pub merged: f64,
+    /// The bytes that it then lacks, since it shares them with the reply before it, such as a header of HTTP.
+    pub shared: i64,
+    /// The mean number of foreign records among the replies to a command.
+    pub foreign: f64,
+    /// Sizes of foreign records in bytes, each with how often it was seen.
+    pub foreign_sizes: Vec<(i64, u64)>,
+    /// How many replies of each class any command has, whatever its actions.
+    pub per_command: Vec<u32>,
+    /// For each action in the order of the model, how many replies of each class it sends.
+    pub per_action: Vec<Vec<u32>>,
+    /// The classes.
+    #[serde(rename = "class")]
+    pub classes: Vec<ReplyClass>,
+}
+
+/// Replies that are alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyClass {
+    /// The share of these replies that are missing: lost, or not always sent.
+    pub missing: f64,
+    /// The share of sizes that were not seen yet, near those that were.
+    pub unseen: f64,
+    /// Sizes in bytes, each with how often it was seen, in ascending order.
+    pub sizes: Vec<(i64, u64)>,
+}
+
+impl ReplyClass {
+    /// The probability that a reply that is sent has a size from `least` to `most` bytes.
+    fn share(&self, [least, most]: [i64; 2]) -> f64 {
+        let all = times_within(&self.sizes, [i64::MIN, i64::MAX]);
+        let of_seen = times_within(&self.sizes, [least, most]) as f64 / all.max(1) as f64;
+        if self.unseen <= 0.0 {
+            return of_seen;
+        }
+        // As wide as the sizes seen are apart; a reply with one more digit is one byte longer.
+        let spread = self.spread().max(1.0);
+        let near = |(size, times): &(i64, u64)| {
+            let distance = if *size < least { least.saturating_sub(*size) } else { size.saturating_sub(most).max(0) };
+            let is_near = distance as f64 <= FAR * spread;
+            *times as f64 / all.max(1) as f64 * if is_near { two_sided(distance as f64, spread) } else { 0.0 }
+        };
+        let of_unseen: f64 = self.sizes.iter().map(near).sum();
+        (1.0 - self.unseen) * of_seen + self.unseen * of_unseen
+    }
+
+    /// The mean distance of the sizes from their median, in bytes.
+    fn spread(&self) -> f64 {
+        let all = times_within(&self.sizes, [i64::MIN, i64::MAX]);
+        let mut before = 0_u64;
+        let median = self.sizes.iter().find(|(_, times)| {
+            before = before.saturating_add(*times);
+            before.saturating_mul(2) >= all
+        });
+        let median = median.map_or(0, |(size, _)| *size);
+        let distances = self.sizes.iter().map(|(size, times)| size.abs_diff(median) as f64 * *times as f64);
+        distances.sum::<f64>() / all.max(1) as f64
+    }
+}
+
+/// How often a size from `least` to `most` bytes was seen.
+fn times_within(sizes: &[(i64, u64)], [least, most]: [i64; 2]) -> u64 {
+    let within = sizes.iter().filter(|(size, _)| (least..=most).contains(size));
+    within.fold(0, |sum, (_, times)| sum.saturating_add(*times))
+}
+
+impl SingleReplies {
+    pub const MAX_CLASSES: usize = 64;
+
+    /// The most sizes of a class, and of foreign records; the most frequent ones are kept.
+    pub const MAX_SIZES: usize = 256;
+
+    /// The most replies of one class that an action sends.
+    pub const MAX_PER_ACTION: u32 = 16;
+
+    /// Replies that say nothing: no class, and none sent.
+    pub fn none() -> Self {
+        let (foreign_sizes, per_command, per_action, classes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { merged: 0.0, shared: 0, foreign: 0.0, foreign_sizes, per_command, per_action, classes }
+    }
+
+    /// How many replies of each class a command should have, given its actions by their index in the order of the model,
+    /// each with how often it occurs.
+    pub fn class_counts(&self, counts: impl IntoIterator<Item = (usize, u32)>) -> Vec<u32> {
+        let mut classes = self.per_command.clone();
+        for (action, count) in counts {
+            let Some(of_action) = self.per_action.get(action) else { continue };
+            for (class, sent) in classes.iter_mut().zip(of_action) {
+                *class = class.saturating_add(sent.saturating_mul(count));
+            }
+        }
+        classes
+    }
+
+    /// The probability that a foreign record has a size from `least` to `most` bytes.
+    fn foreign_share(&self, [least, most]: [i64; 2]) -> f64 {
+        let times = |sizes: &[(i64, u64)]| times_within(sizes, [i64::MIN, i64::MAX]) as f64;
+        let within = |sizes: &[(i64, u64)]| times_within(sizes, [least, most]) as f64;
+        let width = most.saturating_sub(least).saturating_add(1).max(1) as f64;
+        let replies_within: f64 = self.classes.iter().map(|class| within(&class.sizes)).sum();
+        let replies: f64 = self.classes.iter().map(|class| times(&class.sizes)).sum();
+        // One pseudo-observation: of any size, or, as probably, a report that looks like a reply.
+        let unseen = f64::midpoint((width / FOREIGN_RANGE).min(1.0), replies_within / replies.max(1.0));
+        (within(&self.foreign_sizes) + unseen) / (times(&self.foreign_sizes) + 1.0)
+    }
+
+    /// What is wrong with the values for `actions` actions, if anything is.
+    pub fn fault(&self, actions: usize) -> Option<&'static str> {
+        let classes = self.classes.len();
+        if classes == 0 || classes > Self::MAX_CLASSES {
+            return Some("[single_replies] must have 1 to 64 classes");
+        }
+        if self.per_action.len() != actions || self.per_action.iter().any(|sent| sent.len() != classes) {
+            return Some("`per_action` of [single_replies] must have a number for each [[action]] and class");
+        }
+        if self.per_command.len() != classes {
+            return Some("`per_command` of [single_replies] must have a number for each class");
+        }
+        let numbers = || self.per_action.iter().flatten().chain(&self.per_command);
+        if numbers().any(|sent| *sent > Self::MAX_PER_ACTION) {
+            return Some("an action of [single_replies] has at most 16 replies of a class");
+        }
+        let is_share = |share: &f64| (0.0..=0.999).contains(share);
+        let are_sizes = |sizes: &[(i64, u64)]| {
+            sizes.len() <= Self::MAX_SIZES
+                && sizes
+                    .iter()
+                    .all(|(size, times)| (0..=MAX_MESSAGE_SIZE).contains(size) && (1..=1 << 40).contains(times))
+        };
+        let is_class = |class: &ReplyClass| {
+            is_share(&class.missing) && is_share(&class.unseen) && !class.sizes.is_empty() && are_sizes(&class.sizes)
+        };
+        let is_valid = is_share(&self.merged)
+            && (0..=MAX_MESSAGE_SIZE).contains(&self.shared)
+            && (0.0..=1e3).contains(&self.foreign)
+            && are_sizes(&self.foreign_sizes)
+            && self.classes.iter().all(is_class);
+        (!is_valid).then_some("[single_replies] has values out of bounds")
+    }
+}
 
 #[cfg(test)]
 mod tests;

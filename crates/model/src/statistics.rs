@@ -1,5 +1,5 @@
-//! The statistics that learning and answering share: middle values, sums by logarithms, and how far sizes and bytes deviate
-//! from what is expected.
+//! The statistics that learning and answering share: middle values, sums by logarithms, how far sizes and bytes deviate
+//! from what is expected, and the order of weighted items.
 
 use std::cmp::Ordering;
 
@@ -32,8 +32,30 @@ pub fn ln_sum(ln_terms: &[f64]) -> f64 {
     greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
 }
 
+/// The rank of a weighted item: the least comes first. Weight and index are one integer, which compares several times
+/// faster than the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(u128);
+
+impl Rank {
+    /// The rank of a weight, or of its logarithm. Weights are ordered by [`f64::total_cmp`].
+    #[inline]
+    pub fn new(weight: f64, index: usize) -> Self {
+        let bits = weight.to_bits();
+        let descending = if weight.is_sign_negative() { bits } else { !(bits | 1 << 63) };
+        Self(u128::from(descending) << 64 | index as u128)
+    }
+
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as u64 as usize
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -60,5 +82,18 @@ mod tests {
         assert_eq!(middle(&mut [9, 1, 4], Ord::cmp), Some([4, 4]));
         assert_eq!(middle(&mut [9, 1, 4, 5], Ord::cmp), Some([4, 5]));
         assert_eq!(middle::<i64>(&mut [], Ord::cmp), None);
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_order_by_weight_then_index(one: f64, other: f64, indices: [u32; 2]) {
+            let [at, other_at] = indices.map(|index| index as usize);
+            for (one, other) in [(one, other), (-one, other)] {
+                let expected = other.total_cmp(&one).then(at.cmp(&other_at));
+                prop_assert_eq!(Rank::new(one, at).cmp(&Rank::new(other, other_at)), expected);
+            }
+            prop_assert_eq!(Rank::new(one, at).cmp(&Rank::new(one, other_at)), at.cmp(&other_at));
+            prop_assert_eq!(Rank::new(-one, at).index(), at);
+        }
     }
 }

@@ -1,10 +1,8 @@
-//! A padding policy: to which sizes it pads a command of each size.
-
-mod before_padding;
+//! A padding policy: to which sizes it pads a command of each size, the sizes that a padded command may have had, the limits
+//! that a policy must keep, and why one cannot be used.
 
 use serde::{Deserialize, Serialize};
-
-use crate::policies::policy_error::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BYTES, PolicyError, TLS_RECORD_BYTES};
+use thiserror::Error;
 
 /// To which sizes commands are padded. Sizes are bytes of plaintext: what an application gives to TLS as one message.
 ///
@@ -247,6 +245,112 @@ fn check_padded(size: u64, padded: u64) -> Result<(), PolicyError> {
     }
     if padded < size { Err(PolicyError::Cut { size, padded }) } else { Ok(()) }
 }
+
+impl PaddingPolicy {
+    /// The smallest and the largest size that may be padded to `padded` bytes; `None` if no size is. Where the policy is a
+    /// [`PaddingPolicy::Map`] or random, not every size between them need be: [`Self::probability`] says which.
+    pub fn sizes_before(&self, padded: u64) -> Option<[u64; 2]> {
+        match self {
+            Self::Random { most, .. } => Some([padded.saturating_sub(*most), padded]),
+            Self::Map { sizes } => {
+                let rows = sizes.iter().map(|[from, to]| (*from, *to == padded));
+                hull(rows, padded, sizes.iter().map(|[_, to]| *to).max())
+            }
+            Self::RandomTable { rows, .. } => {
+                let leads = |row: &RandomRow| row.padded.iter().any(|possible| possible.bytes == padded);
+                hull(rows.iter().map(|row| (row.size, leads(row))), padded, greatest_of(rows))
+            }
+            // Larger sizes are padded to larger ones, so that those which are padded to one size are a range.
+            _ => {
+                let first = first_size(padded, |size| self.padded(size) >= Some(padded));
+                let last = first_size(padded, |size| self.padded(size) > Some(padded)).checked_sub(1);
+                (self.padded(first) == Some(padded)).then(|| [first, last.unwrap_or(padded).max(first)])
+            }
+        }
+    }
+
+    /// The probability that a command of `size` bytes is padded to `padded` bytes.
+    pub fn probability(&self, size: u64, padded: u64) -> f64 {
+        match self {
+            Self::Random { most, .. } => match padded.checked_sub(size) {
+                Some(added) if added <= *most => 1.0 / (*most as f64 + 1.0),
+                _ => 0.0,
+            },
+            Self::RandomTable { .. } => {
+                let possible = self.padded_sizes(size).into_iter().filter(|possible| possible.bytes == padded);
+                possible.map(|PaddedSize { probability, .. }| probability).sum()
+            }
+            _ => f64::from(u8::from(self.padded(size) == Some(padded))),
+        }
+    }
+}
+
+/// The smallest size up to `limit` for which `holds`, which holds for all larger ones too; else the next size.
+fn first_size(limit: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, limit.saturating_add(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+/// From the smallest to the largest size that rows lead from, each given by its size and whether it leads to `padded`. A
+/// row is for all sizes above the one before; beyond the last, sizes are padded to multiples of the greatest.
+fn hull(rows: impl Iterator<Item = (u64, bool)>, padded: u64, greatest: Option<u64>) -> Option<[u64; 2]> {
+    let (mut hull, mut next) = (None, 0);
+    let mut add = |from: u64, to: u64| {
+        let [first, _] = hull.unwrap_or([from, to]);
+        hull = Some([first, to]);
+    };
+    for (size, leads) in rows {
+        if leads {
+            add(next, size);
+        }
+        next = size + 1;
+    }
+    let unit = greatest.unwrap_or(1).max(1);
+    if padded >= next && padded.is_multiple_of(unit) {
+        add(next.max(padded.saturating_sub(unit - 1)), padded);
+    }
+    hull
+}
+
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum PolicyError {
+    #[error("the padding policy cannot be read: {0}")]
+    Syntax(String),
+    #[error("the padding policy has version {found}, while this program reads version {known}: make it again")]
+    Version { found: u32, known: u32 },
+    #[error(
+        "there is no padding policy `{0}`: give none, multiple:BYTES, powers-of-two, padme, tls13:BYTES, \
+         random:BYTES, keyed-random:BYTES or constant:BYTES"
+    )]
+    Name(String),
+    #[error("a padding policy's `bytes` must be from 1 to {MAX_PADDING_UNIT}, not {0}")]
+    Unit(u64),
+    #[error("random padding may add up to {MAX_RANDOM_BYTES} bytes, not {0}")]
+    Most(u64),
+    #[error("a padding table must have from 1 to {MAX_BUCKETS} sizes, not {0}")]
+    Buckets(usize),
+    #[error("the sizes of a padding table must ascend from 1 to {MAX_PADDING_UNIT}, and {0} does not")]
+    Order(u64),
+    #[error("the probabilities of the padding table's row of {0} bytes must be above 0 and sum to 1")]
+    Probabilities(u64),
+    #[error("the padding table pads {size} bytes to {padded}: padding can only add bytes")]
+    Cut { size: u64, padded: u64 },
+}
+
+/// The most bytes of a unit of padding, or of a size in a table.
+pub const MAX_PADDING_UNIT: u64 = 1 << 30;
+
+/// The most random bytes: every padded size of every command is summed over.
+pub const MAX_RANDOM_BYTES: u64 = 4096;
+
+pub const MAX_BUCKETS: usize = 65_536;
+
+/// The most plaintext bytes of a TLS record (RFC 8446, section 5.1).
+pub const TLS_RECORD_BYTES: u64 = 1 << 14;
 
 #[cfg(test)]
 mod tests;

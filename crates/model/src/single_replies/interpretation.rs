@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-use super::classes::{MIN_SHARE, SingleReplies};
+use super::{MIN_SHARE, SingleReplies};
 
 /// The most ways to read one record that are looked at.
 const MAX_READINGS: usize = 8;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::classes::{MIN_SHARE, ReplyClass, SingleReplies};
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 use super::ways::{ClassShares, TypeShare, Ways};
+use super::{MIN_SHARE, ReplyClass, SingleReplies};
 use crate::statistics::ln_sum;
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::policies::padding_policy::Draw;
 
 fn padded(policy: &PaddingPolicy, sizes: impl IntoIterator<Item = u64>) -> Vec<u64> {
     sizes.into_iter().map(|size| policy.padded(size).unwrap()).collect()
@@ -91,4 +92,59 @@ proptest! {
         let mask = (1_u64 << (exponent - bits)) - 1;
         prop_assert_eq!(padme(size), (size + mask) & !mask);
     }
+}
+
+fn policies() -> Vec<PaddingPolicy> {
+    let padded = |sizes: &[(u64, f64)]| {
+        sizes.iter().map(|(bytes, probability)| PaddedSize { bytes: *bytes, probability: *probability }).collect()
+    };
+    let rows = vec![
+        RandomRow { size: 7, padded: padded(&[(7, 0.25), (60, 0.75)]) },
+        RandomRow { size: 40, padded: padded(&[(50, 1.0)]) },
+        RandomRow { size: 45, padded: padded(&[(60, 1.0)]) },
+    ];
+    vec![
+        PaddingPolicy::None,
+        PaddingPolicy::Multiple { bytes: 16 },
+        PaddingPolicy::PowersOfTwo,
+        PaddingPolicy::Padme,
+        PaddingPolicy::Tls13Multiple { bytes: 100 },
+        PaddingPolicy::Random { most: 9, draw: Draw::Keyed },
+        PaddingPolicy::Constant { bytes: 70 },
+        PaddingPolicy::Table { buckets: vec![10, 30, 31] },
+        PaddingPolicy::Map { sizes: vec![[4, 30], [9, 20], [20, 30], [28, 28]] },
+        PaddingPolicy::RandomTable { rows, draw: Draw::Independent },
+    ]
+}
+
+#[test]
+fn sizes_before_are_exactly_those_that_are_padded_to_a_size() {
+    for policy in policies() {
+        for padded in 0..200 {
+            let leads = |size: &u64| policy.padded_sizes(*size).iter().any(|possible| possible.bytes == padded);
+            let found: Vec<u64> = (0..=padded).filter(leads).collect();
+            let hull = found.first().zip(found.last()).map(|(first, last)| [*first, *last]);
+            assert_eq!(policy.sizes_before(padded), hull, "{policy:?} to {padded}");
+        }
+    }
+}
+
+#[test]
+fn probabilities_are_those_of_padded_sizes() {
+    for policy in policies() {
+        for size in 0..100 {
+            let sum: f64 = (0..400).map(|padded| policy.probability(size, padded)).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{policy:?} of {size}: {sum}");
+            for PaddedSize { bytes, probability } in policy.padded_sizes(size) {
+                assert!((policy.probability(size, bytes) - probability).abs() < 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_sizes_are_found_at_once() {
+    assert_eq!(PaddingPolicy::Constant { bytes: 1 << 30 }.sizes_before(1 << 30), Some([1, 1 << 30]));
+    assert_eq!(PaddingPolicy::Padme.sizes_before(1 << 40), Some([(1 << 40) - (1 << 33) + 1, 1 << 40]));
+    assert_eq!(PaddingPolicy::None.sizes_before(1 << 60), Some([1 << 60; 2]));
 }
