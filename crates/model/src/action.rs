@@ -1,5 +1,5 @@
-//! An action of a device, with the size or the sizes that one occurrence adds to a command; and a command whose actions are
-//! known from a label: the data that everything is learned from.
+//! An action of a device, with the size or the sizes that one occurrence adds to a command; and a command whose actions
+//! are known from a label: the data that everything is learned from.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};

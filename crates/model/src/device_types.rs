@@ -1,6 +1,6 @@
-//! Which types of devices the actions of a command are for, where several types have the same actions; and in how many ways
-//! actions can be given to the devices of a type, one to a device at most. Devices are told apart, actions of a class are
-//! not.
+//! Which types of devices the actions of a command are for, where several types have the same actions; and in how many
+//! ways actions can be given to the devices of a type, one to a device at most. Devices are told apart, actions of a
+//! class are not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The replies to a gateway's commands: how many records and how many bytes they are, given the actions, and how long they
-//! take, where that is longer than usual.
+//! The replies to a gateway's commands: how many records and how many bytes they are, given the actions, and how long
+//! they take, where that is longer than usual.
 //!
 //! Replies = `fixed` + `per_action` · actions − missing ones + surplus ones. Missing replies (lost, or several in one
 //! record) are proportional to the expected replies; surplus ones (reports of other devices) are not. Both are

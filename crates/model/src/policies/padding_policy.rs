@@ -1,5 +1,5 @@
-//! A padding policy: to which sizes it pads a command of each size, the sizes that a padded command may have had, the limits
-//! that a policy must keep, and why one cannot be used.
+//! A padding policy: to which sizes it pads a command of each size, the sizes that a padded command may have had, the
+//! limits that a policy must keep, and why one cannot be used.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
