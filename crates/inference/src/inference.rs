@@ -6,8 +6,7 @@ use sizeleak_model::{Action, Model, Pmf, SeenReplies};
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::number_walk::{Beyond, Numbers, WeightedSum, numbers};
-use crate::reply_evidence::ReplyEvidence;
+use crate::number_walk::{Beyond, Numbers, ReplyEvidence, WeightedSum, numbers};
 
 /// The most numbers that tables hold: 128 MB.
 const MAX_TABLE_NUMBERS: usize = 1 << 24;

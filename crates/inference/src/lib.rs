@@ -1,9 +1,9 @@
 //! How probable a command's size and replies are, all its possible actions together, and which actions those most
 //! probably are. No list of all multisets of actions is made.
 //!
-//! The actions fall into *groups*: those of a group send the same numbers of replies of each class, and the same devices
-//! have them. Replies and inventory then depend on a command's actions through the number of actions of each group
-//! alone, the *numbers* n:
+//! The actions fall into *groups*: those of a group send the same numbers of replies of each class, and the same
+//! devices have them. Replies and inventory then depend on a command's actions through the number of actions of each
+//! group alone, the *numbers* n:
 //!
 //! ```text
 //! P(s, R) = Σ over n of  P(R | n) · (share of devices that are free) · P(|n|) / Z · (T₁(n₁) * T₂(n₂) * …)(s)
@@ -29,7 +29,6 @@ mod number_moments;
 mod number_walk;
 mod own_habits;
 mod possible_commands;
-mod reply_evidence;
 pub mod search;
 pub mod space;
 mod step_habits;

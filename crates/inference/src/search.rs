@@ -1,9 +1,9 @@
 //! The actions that add up to a sum: how many multisets of them there are, and which are the most probable.
 //!
-//! The inventory is a small automaton (`automaton`) that all walks through the actions run over; a walk is a multiset of
-//! actions. What the ways to go on from each of its states amount to (`way_table`) says how many there are
-//! ([`WayCounts`]), or with the weights of a prior (`prior_walk`) how probable they are ([`WayWeights`]). The heaviest ones
-//! are found by [`HeaviestWays`].
+//! The inventory is a small automaton (`automaton`) that all walks through the actions run over; a walk is a multiset
+//! of actions. What the ways to go on from each of its states amount to (`way_table`) says how many there are
+//! ([`WayCounts`]), or with the weights of a prior (`prior_walk`) how probable they are ([`WayWeights`]). The heaviest
+//! ones are found by [`HeaviestWays`].
 //!
 //! ```
 //! use sizeleak_inference::search::{HeaviestWays, WayCounts, WayWeights};
@@ -28,15 +28,13 @@
 mod automaton;
 mod heaviest_ways;
 mod prior_walk;
-mod range_count;
 mod way_counts;
 mod way_table;
 mod way_weights;
 
 pub use heaviest_ways::{HeaviestWays, Way};
 pub use prior_walk::WalkPrior;
-pub use range_count::RangeCount;
-pub use way_counts::{SearchError, SumTooLarge, WayCounts};
+pub use way_counts::{RangeCount, SearchError, SumTooLarge, WayCounts};
 pub use way_weights::WayWeights;
 
 #[cfg(test)]

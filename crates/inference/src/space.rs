@@ -5,10 +5,8 @@
 //! combined. The greatest probability comes from the same recursion as the sum, with a maximum in place of it.
 
 mod device_ways;
-mod error;
 mod premises;
 mod secret_sums;
-mod size_row;
 mod weights;
 
 use std::borrow::Cow;
@@ -21,11 +19,9 @@ use device_ways::{DeviceWays, WayWeight};
 use weights::more_actions;
 
 pub use device_ways::TypeSet;
-pub use error::SpaceError;
-pub use premises::{Home, MAX_ACTIONS, Premises, PriorName};
-pub use secret_sums::{KEPT, SecretSums};
+pub use premises::{Home, MAX_ACTIONS, Premises, PriorName, SpaceError};
+pub use secret_sums::{CommandGroup, KEPT, SecretSums, SizeRow};
 pub(crate) use secret_sums::{insert, weight_log};
-pub use size_row::{CommandGroup, SizeRow};
 pub use weights::CommandWeights;
 
 /// The most commands that are listed one by one.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
-use super::key_figures::entropy_bits;
+use super::measures::entropy_bits;
 use super::observation::{Row, RowKey, rows};
 use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenReplies};
 use super::size_noise::SizeNoise;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use sizeleak_model::{Model, ReplyCountModel, SingleReplies};
 
-use super::key_figures::entropy_bits;
+use super::measures::entropy_bits;
 use crate::space::SpaceError;
 
 /// What is less probable is left out: of the 10⁴ that a reply distribution has at most, 10⁻⁷ together.

@@ -1,4 +1,4 @@
-//! Counts the ways to make up a sum.
+//! Counts the ways to make up a sum, or a size in a range.
 //!
 //! With the actions in a fixed order, a way to make up a sum is a walk through the automaton: at each action it either
 //! takes one more of it or passes on to the next. `ways(i, q, s)` counts the walks from state `q` of action `i` that
@@ -11,6 +11,16 @@
 //!
 //! Each multiset of actions is one walk, so counts are exact. The inventory is part of the recursion, so nothing has to
 //! be filtered afterwards.
+//!
+//! Where sizes vary, a multiset A has sizes from lo(A) to hi(A), the sums of its actions' least and greatest sizes. It
+//! can have one between `least` and `most` unless lo(A) > most or hi(A) < least, which exclude each other. So the
+//! number is
+//!
+//! ```text
+//! #(A: lo(A) ≤ most) − #(A: hi(A) < least)
+//! ```
+//!
+//! and both are sums of what [`WayCounts`] counts.
 
 use sizeleak_model::{Action, InventoryError, Limits, Pmf};
 use thiserror::Error;
@@ -23,7 +33,7 @@ use super::way_table::{MAX_TABLE_BYTES, Priors, Walks, reach, wider};
 pub struct WayCounts {
     walks: Walks,
     /// The largest sum that any command can have, if the inventory sets one.
-    pub(super) max_sum: Option<usize>,
+    max_sum: Option<usize>,
     /// The largest sum that can be counted, in bytes.
     reach: usize,
     /// Of each sum, and of each with all smaller ones, as far as they were asked for.
@@ -101,7 +111,7 @@ impl WayCounts {
     }
 
     /// How many multisets of actions make up at most `sum` bytes.
-    pub(super) fn up_to(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
+    fn up_to(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
         let largest = self.max_sum.and_then(|largest| i64::try_from(largest).ok());
         let sum = largest.map_or(sum, |largest| sum.min(largest));
         let Ok(at) = usize::try_from(sum) else { return Ok(0) };
@@ -125,4 +135,44 @@ pub(super) fn action_sizes(actions: &[Action]) -> Result<Vec<usize>, SearchError
         size.ok_or_else(|| SearchError::NoSize(action.name.clone()))
     });
     sizes.collect()
+}
+
+#[derive(Debug)]
+pub struct RangeCount {
+    by_least: WayCounts,
+    by_most: WayCounts,
+}
+
+impl RangeCount {
+    /// A counter for these actions within these limits.
+    ///
+    /// # Errors
+    /// [`SearchError`] if the actions and limits cannot be looked for.
+    pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
+        let with_size = |size: fn([i64; 2]) -> i64| -> Vec<Action> {
+            actions.iter().map(|action| Action::new(action.name.clone(), size(action.size_range()))).collect()
+        };
+        Ok(Self {
+            by_least: WayCounts::new(&with_size(|[least, _]| least), limits)?,
+            by_most: WayCounts::new(&with_size(|[_, most]| most), limits)?,
+        })
+    }
+
+    /// The number of multisets that can have a sum in this range, which is above 0; `u64::MAX` stands for that many or
+    /// more.
+    ///
+    /// # Errors
+    /// [`SumTooLarge`].
+    pub fn count(&mut self, [least, most]: [i64; 2]) -> Result<u64, SumTooLarge> {
+        let may_be_smaller = self.by_least.up_to(most)?;
+        if may_be_smaller == u64::MAX {
+            return Ok(u64::MAX);
+        }
+        Ok(may_be_smaller.saturating_sub(self.by_most.up_to(least.saturating_sub(1))?))
+    }
+
+    /// The largest sum that any command can have; `usize::MAX` without an inventory.
+    pub fn largest_sum(&self) -> usize {
+        self.by_most.max_sum.unwrap_or(usize::MAX)
+    }
 }

@@ -1,13 +1,13 @@
 //! In how many ways the actions of a command can be given to devices, by the types of device that are used.
 //!
-//! Actions that the same types of device have form a class ([`sizeleak_model::Limits`]). The ways to give them to devices
-//! depend on the totals of the classes alone.
+//! Actions that the same types of device have form a class ([`sizeleak_model::Limits`]). The ways to give them to
+//! devices depend on the totals of the classes alone.
 
 use std::collections::BTreeMap;
 
 use sizeleak_model::{Action, Device, GivenActions, Inventory, Limits};
 
-use super::error::SpaceError;
+use super::premises::SpaceError;
 
 /// The most combinations of totals and types: as many take about a second and 100 MB.
 const MAX_COMBINATIONS: usize = 1 << 18;

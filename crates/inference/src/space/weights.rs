@@ -1,5 +1,5 @@
-//! The prior probability of commands as a product: P(A) = g(t) · Π fₐ(cₐ), for the counts c of the actions and the totals
-//! t of their classes (actions that the same kinds of device have).
+//! The prior probability of commands as a product: P(A) = g(t) · Π fₐ(cₐ), for the counts c of the actions and the
+//! totals t of their classes (actions that the same kinds of device have).
 //!
 //! | prior | fₐ(c) | g(t) |
 //! |---|---|---|
@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use sizeleak_model::{Limits, Prior, choose};
 
 use super::device_ways::{DeviceWays, WayWeight};
-use super::error::SpaceError;
-use super::premises::{Home, Premises, PriorName};
+use super::premises::{Home, Premises, PriorName, SpaceError};
 
 /// The most combinations of totals: as many take about a second and 50 MB.
 const MAX_TOTALS: usize = 1 << 18;
