@@ -12,11 +12,9 @@ use sizeleak_habits::HabitPrior;
 use sizeleak_model::{DeviceTypes, InventoryError, Model};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
-use crate::candidate_sums::CandidateSums;
-use crate::fit_judge::{FitJudge, weighed};
 use crate::inventory_filter::InventoryFilter;
 use crate::overlap_queue::{OverlapQueue, RepliesKnown};
-use crate::posterior::Posterior;
+use crate::posterior::{CandidateSums, FitJudge, Posterior, weighed};
 use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
 use crate::shared_evidence::{SharedEvidence, shares_of};
 use crate::shared_replies::ReplyShare;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sizeleak_frame::Actions;
+use sizeleak_model::Inventory;
 
 use super::*;
 use crate::reply_evidence::ReplyModel;
@@ -168,4 +169,33 @@ fn unlisted_candidates_have_the_rest_of_the_given_probability() {
         without.weigh(&evidence, None);
         assert_eq!(given.candidates(), without.candidates(), "{hostile}");
     }
+}
+
+fn candidate(actions: &[(&str, u32)], probability: f64) -> Candidate {
+    let actions: Vec<(Arc<str>, u32)> = actions.iter().map(|(name, count)| (Arc::from(*name), *count)).collect();
+    Candidate { actions: Actions::from(actions), epsilon: 0, probability, likelihood: None }
+}
+
+#[test]
+fn probabilities_are_summed_over_candidates() {
+    let inventory = "[[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\"]\n\
+                     [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"red\"]\n";
+    let mut types = DeviceTypes::new(&Inventory::from_toml(inventory).unwrap());
+    let candidates = [candidate(&[("on", 2)], 0.5), candidate(&[("red", 1)], 0.25), candidate(&[("on", 1)], 0.125)];
+    let CandidateSums { numbers, device_types } = CandidateSums::of(&candidates, Some(&mut types)).weighed(0.5);
+    let numbers: Vec<(u64, f64)> = numbers.iter().map(|number| (number.actions, number.probability)).collect();
+    assert_eq!(numbers, [(1, 0.1875), (2, 0.25)]);
+    // Two of four devices are on: the lamp is one of them in half of the ways, a plug in all. One: in a quarter.
+    let expected = [("plug", 0.5 * (0.5 + 0.125 * 0.75)), ("lamp", 0.5 * (0.5 * 0.5 + 0.25 + 0.125 * 0.25))];
+    for (found, (device, probability)) in device_types.iter().zip(expected) {
+        assert!(&*found.device == device && (found.probability - probability).abs() < 1e-12, "{found:?}");
+    }
+}
+
+#[test]
+fn nothing_is_said_of_types_where_an_action_is_of_no_device() {
+    let inventory = Inventory::from_toml("[[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\"]\n").unwrap();
+    let sums = CandidateSums::of(&[candidate(&[("dim", 1)], 1.0)], Some(&mut DeviceTypes::new(&inventory)));
+    assert!(sums.device_types.is_empty() && sums.numbers.len() == 1);
+    assert!(CandidateSums::of(&[], None).numbers.is_empty());
 }
