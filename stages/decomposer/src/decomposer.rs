@@ -15,8 +15,7 @@ use sizeleak_inference::space::{Home, PriorName};
 use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
-use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
-use crate::decomposition::{Decomposition, Unexplained, mixture};
+use crate::decomposition::{CandidateList, Decomposition, FoundCandidates, MAX_CANDIDATES, Unexplained, mixture};
 use crate::habit_weights::{by_habits, learned_share, with_recurring_classes};
 use crate::kind_candidates::KindCandidates;
 use crate::recurring_candidates::RecurringCandidates;

@@ -3,7 +3,7 @@
 use sizeleak_frame::{Actions, Candidate, HabitFactors, RecurringClass};
 use sizeleak_inference::HabitTable;
 
-use crate::candidate_list::FoundCandidates;
+use crate::decomposition::FoundCandidates;
 
 /// The weight of the learned habits beside others.
 pub(crate) fn learned_share(habits: &[HabitFactors]) -> f64 {

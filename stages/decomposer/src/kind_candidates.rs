@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sizeleak_frame::{Actions, Candidate, SharedList};
 use sizeleak_model::{Kind, Kinds, Model};
 
-use crate::candidate_list::FoundCandidates;
+use crate::decomposition::FoundCandidates;
 
 /// Below this probability a kind is not listed.
 const MIN_PROBABILITY: f64 = 1e-6;

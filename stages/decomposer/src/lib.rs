@@ -4,7 +4,6 @@
 //! them up ([`sizeleak_inference::search`]). Beside them it knows commands that recur (`recurring_candidates`), kinds
 //! (`kind_candidates`) and, where there are too many to list, the replies (`reply_candidates`).
 
-mod candidate_list;
 mod decomposer;
 mod decomposition;
 mod habit_weights;

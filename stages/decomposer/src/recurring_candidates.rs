@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sizeleak_frame::{Actions, Candidate, SharedList};
 use sizeleak_model::{Action, Limits, Multiples, Pmf, Prior, RecurringCommand};
 
-use crate::candidate_list::FoundCandidates;
+use crate::decomposition::FoundCandidates;
 use crate::target_sums::TargetSum;
 
 /// Less probable sums are left out.

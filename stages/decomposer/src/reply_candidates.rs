@@ -11,7 +11,7 @@ use sizeleak_frame::{Command, SharedList};
 use sizeleak_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 use sizeleak_model::{Model, ReplyReader, SeenReplies, WireSize};
 
-use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
+use crate::decomposition::{CandidateList, FoundCandidates, MAX_CANDIDATES};
 use crate::target_sums::TargetSum;
 
 /// The most sums that are looked at; ranges of block ciphers have some hundred.
