@@ -6,11 +6,9 @@ use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Basis, LearnedPadding, Model, Smoothing};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
-use crate::cipher_suites::CipherSuites;
-use crate::estimates::EpsilonEstimates;
+use crate::cipher_suites::{CipherSuites, SuiteLengths};
+use crate::estimates::{EpsilonEstimates, UnseenSizes};
 use crate::flow_shifts::FlowShifts;
-use crate::suite_evidence::SuiteLengths;
-use crate::unseen_sizes::UnseenSizes;
 
 /// Adds the likely values of ε to every command.
 #[derive(Debug)]

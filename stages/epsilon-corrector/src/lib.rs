@@ -2,7 +2,7 @@
 //!
 //! The method is `sizeleak_model::Neighbours`, with or without smoothing. This crate asks it about each command
 //! ([`EpsilonEstimates`]), and reports what has to be assumed about a command's session (`cipher_suites`) or size
-//! (`unseen_sizes`).
+//! (`estimates`).
 //!
 //! ```
 //! use sizeleak_epsilon_corrector::EpsilonEstimates;
@@ -22,9 +22,6 @@ mod estimates;
 mod flow_shifts;
 mod options;
 mod shift_evidence;
-mod shift_states;
-mod suite_evidence;
-mod unseen_sizes;
 
 pub use corrector::{CorrectorInput, EpsilonCorrector};
 pub use estimates::EpsilonEstimates;
