@@ -135,7 +135,7 @@ pub const BOUNDS_NS: [u64; 25] = [
     10_000_000_000,
 ];
 
-/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::telemetry::Latency),
+/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`],
 /// but readable while it is written.
 #[derive(Debug, Default)]
 pub struct TimeHistogram {
