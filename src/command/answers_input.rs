@@ -1,6 +1,6 @@
 //! Answers of earlier runs as input: frames, JSON lines, Parquet, and folders of them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -126,7 +126,7 @@ impl Answers {
 
 #[cfg(feature = "parquet")]
 fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
-    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let file = fs::File::open(path).with_context(|| path.display().to_string())?;
     sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
