@@ -13,7 +13,8 @@ use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies};
 use self::merging::{OddSizes, Row, split_merged, times};
 use crate::evidence::{STRONG, most_frequent, rounded};
 
-/// The most rounds, and the change of a mean below which they end: means become whole numbers and shares of per cents.
+/// The most rounds of expectation maximisation, and the change of a mean below which they end: means become whole numbers
+/// and shares of some per cent.
 const ROUNDS: usize = 300;
 const MIN_CHANGE: f64 = 1e-5;
 
@@ -67,7 +68,8 @@ struct Means {
     occurrences: Vec<f64>,
 }
 
-/// Learns from commands of `actions` actions. `None` of few, or if replies' sizes are unknown or do not depend on them.
+/// Learns from labelled commands of `actions` actions. `None` if they are few, or if the sizes of their replies are not
+/// known or do not depend on actions.
 pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Option<SingleReplies> {
     if !are_enough(commands, actions) {
         return None;

@@ -93,7 +93,8 @@ impl Detector {
         }
     }
 
-    /// Scores a command; they come in order of time. Returns the deviations: it, and what should have come before.
+    /// Scores a command; commands come in order of time. Returns the deviations that it, and what should have come before
+    /// it, are.
     pub fn observe(&mut self, sighting: Sighting) -> Vec<Deviation> {
         let mut found = self.advance(sighting.time_ns);
         self.home.observe(sighting);

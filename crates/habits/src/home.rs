@@ -305,7 +305,8 @@ impl Home {
         }
     }
 
-    /// How many times as frequent commands are at a time, after what came before, as all day. Time passes until then.
+    /// How many times as frequent each of some commands is at a time, after what came before, as it is all day. Time passes
+    /// until then.
     pub(crate) fn lifts_at(&mut self, time_ns: i64, commands: impl Iterator<Item = Actions>) -> Vec<f64> {
         let (time_ns, at) = self.begin(time_ns);
         let context = self.context(time_ns);

@@ -74,7 +74,8 @@ impl Sighting {
     pub const MAX_CANDIDATES: usize = 64;
 }
 
-/// The candidates of an answer; without likelihoods their probabilities do: the model's habits then count twice.
+/// The candidates of an answer; where their likelihoods are not known, their probabilities have to do, and what the model's
+/// habits say then counts twice.
 impl From<&Identification> for Sighting {
     fn from(answer: &Identification) -> Self {
         let is_known = answer.candidates.iter().all(|candidate| candidate.likelihood.is_some());

@@ -144,7 +144,8 @@ impl LabelFile {
         Ok(file)
     }
 
-    /// Checks that the model knows the actions; returns a sentence about those that it does not, and cannot recognise.
+    /// Checks that some section of the model knows the actions; returns a sentence about those that none knows, whose
+    /// commands cannot be recognised.
     ///
     /// # Errors
     /// If no action is known.

@@ -17,7 +17,8 @@ impl Tolerance {
     /// That of labels whose times have seconds: people write down what they do as they do it.
     pub const USUAL: Self = Self(2_000_000_000);
 
-    /// That of labels to the minute: half a minute of rounding, and one because clocks without seconds are set by hand.
+    /// That of labels to the minute: half a minute of rounding either way, and a minute because clocks without seconds
+    /// are set by hand.
     pub const OF_MINUTES: Self = Self(90_000_000_000);
 
     pub fn of_nanoseconds(nanoseconds: i64) -> Self {
@@ -91,7 +92,8 @@ impl MatchCounts {
     }
 }
 
-/// The most pairs of a label and a command nearby that are compared, a byte each; with more, fewer around each label.
+/// The most pairs of a label and a command nearby that are compared; with more, fewer commands around each label are.
+/// A byte is kept for each.
 const MAX_PAIRS: usize = 1 << 25;
 
 /// Assigns commands to labels: at most one to each, at most `tolerance_ns` away, in the same order.

@@ -68,7 +68,8 @@ impl LabelFile {
         }
     }
 
-    /// A sentence for the clock, labels left out, and each kind of label or command without a partner, with the first.
+    /// A sentence for the clock, for labels that were left out, and for each kind of label or command without a partner,
+    /// with the first few of each.
     pub fn unmatched(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> Vec<String> {
         let aligned = self.aligned(command_times, tolerance);
         let (file, rows) = (self.path.display(), self.labels.rows.len());

@@ -57,7 +57,8 @@ struct FlowEnd {
 }
 
 impl AdaptationRun<'_> {
-    /// Runs a pipeline up to the stage that follows shifts, and adapts models to the last. Notices go to `on_notice`.
+    /// Runs a pipeline with the models up to the stage that follows shifts, and adapts the models to those that are there
+    /// at the end. Notices go to `on_notice`.
     ///
     /// # Errors
     /// If the pipeline does not run, or no shift is certain.

@@ -39,7 +39,8 @@ const DEFAULT: &str = "adaptive";
 /// If more than one label of so many has no command, commands are looked for otherwise: fewer are mistakes of the labels.
 const MAX_LOST: usize = 20;
 
-/// Options that find what the usual ones do not: small commands, answers to what is sent all the time, two messages.
+/// Options that find commands which the usual ones do not: small ones, those that answer what the gateway sends all the
+/// time, and those of two messages.
 const OTHER_OPTIONS: [&[(&str, &str)]; 3] =
     [&[("min-size", "1")], &[("answer-within", "0ms")], &[("algorithm", "gap"), ("gap", "150ms")]];
 

@@ -224,7 +224,8 @@ const CLOSE_NS: u64 = 200_000_000;
 /// Fewer pairs of messages say nothing.
 const MIN_PAIRS: usize = 4;
 
-/// A sentence if labelled commands are pairs of messages to two services, beyond chance, and together sums of actions.
+/// A sentence if labelled commands are pairs of messages to two services, beyond chance, whose sizes together are sums of
+/// the actions.
 pub(crate) fn on_two_connections(
     labels: &LabelFile,
     commands: &[ObservedCommand],

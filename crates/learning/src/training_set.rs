@@ -264,7 +264,8 @@ impl TrainingSet<'_> {
         (RecordingPlan::new(actions, design.commands), hidden)
     }
 
-    /// Commands that would separate what the labels do not; else longer ones, if what length fields add stays open.
+    /// Commands that would separate what the labels do not; else longer ones, if the fit cannot determine what length
+    /// fields add.
     fn recording_plan(&self, sizes: &LearnedSizes, matching: &Matching) -> Result<RecordingPlan> {
         let actions = &self.labels.labels().actions;
         if sizes.separation.separate.len() < actions.len() {

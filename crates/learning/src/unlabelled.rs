@@ -358,7 +358,8 @@ fn answers(
     Ok((Labels { actions: names.to_vec(), rows, ..Labels::default() }, commands as usize))
 }
 
-/// How often each action occurs in the candidate at this place, from 0 to 1: each is as wide as its probability.
+/// How often each action occurs in the candidate at this place, from 0 to 1, of all that are listed, each of which is as
+/// wide as its probability.
 fn drawn_counts(answer: &Identification, names: &[String], place: f64) -> Option<Vec<u32>> {
     let all: f64 = answer.candidates.iter().map(|candidate| candidate.probability).sum();
     let mut left = place * all;

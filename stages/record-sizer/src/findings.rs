@@ -42,7 +42,7 @@ pub(crate) enum Incident {
     Gap {
         bytes: u64,
     },
-    /// The gap that was reported last, of this number of bytes, was none.
+    /// The gap that was reported last, of this number of bytes, was none: its bytes come next.
     NotMissing {
         bytes: u64,
     },
@@ -54,7 +54,7 @@ pub(crate) enum Incident {
         skipped: u64,
     },
     Conflict(Conflict),
-    /// This number of bytes of payload claimed a place in the stream that nothing confirmed.
+    /// This number of bytes of payload claimed a place in the stream that nothing confirmed. They are not used.
     Unconfirmed {
         bytes: u64,
     },
@@ -70,7 +70,7 @@ pub(crate) enum Incident {
 pub(crate) enum Conflict {
     /// A retransmission differs from the bytes it repeats, which stay.
     Kept,
-    /// A retransmission differs from the bytes it repeats, and is used from there on.
+    /// A retransmission differs from the bytes it repeats, and is used from there on: its bytes come next.
     Replaced,
     Hello,
 }

@@ -261,7 +261,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// With up to `most_silent` actions without a reply, `most_alone` in commands without any. `None` of too many sums.
+    /// With up to `most_silent` actions without a reply, and `most_alone` in commands without any reply. `None` if there are
+    /// too many different sums.
     pub(super) fn of(rows: &Rows, classes: usize, most_silent: usize, most_alone: usize) -> Option<Self> {
         let mut plan = Self {
             keys: Vec::new(),

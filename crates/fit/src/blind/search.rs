@@ -323,7 +323,8 @@ fn sort_sparse(candidates: &mut [Candidate], plan: &Plan) {
     candidates.sort_by(|a, b| sparse_score(b, plan).total_cmp(&sparse_score(a, plan)));
 }
 
-/// What one size more must add to the log-likelihood, in nats: its value and its share, as by the Bayesian criterion.
+/// What one size more must add to the log-likelihood, in nats: its value and its share, as of the Bayesian information
+/// criterion.
 pub(super) fn cost_of_size(plan: &Plan) -> f64 {
     plan.commands.max(2.0).ln() + 1.0
 }
