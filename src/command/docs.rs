@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use sizeleak_pipeline::registry;
@@ -22,13 +23,29 @@ use super::output_option::print;
     With `#:schema pipeline.schema.json` as the first line of a pipeline.toml, editors that use Taplo complete and check it.")]
 pub(crate) struct Arguments {
     /// man, schema, or the shell to complete for: bash, zsh, fish, elvish, powershell
-    #[arg(value_name = "WHAT", value_parser = ["man", "schema", "bash", "zsh", "fish", "elvish", "powershell"],
-        hide_possible_values = true)]
-    what: String,
+    #[arg(value_name = "WHAT", value_parser = what(), hide_possible_values = true)]
+    what: What,
 
     /// Write a file for each program into this folder [default: print that of sizeleak]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Man,
+    Schema,
+    Completions(Shell),
+}
+
+fn what() -> impl TypedValueParser<Value = What> {
+    PossibleValuesParser::new(["man", "schema", "bash", "zsh", "fish", "elvish", "powershell"]).try_map(|name| {
+        Ok::<_, String>(match &*name {
+            "man" => What::Man,
+            "schema" => What::Schema,
+            shell => What::Completions(Shell::from_str(shell, false)?),
+        })
+    })
 }
 
 pub(super) fn schema_text() -> String {
@@ -45,13 +62,12 @@ fn with_every_text(command: Command) -> Command {
 }
 
 pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
-    let shell = Shell::from_str(&arguments.what, false);
     let Some(folder) = &arguments.output else {
         let mut text = Vec::new();
-        match (&*arguments.what, shell) {
-            (_, Ok(shell)) => clap_complete::generate(shell, &mut sizeleak, "sizeleak", &mut text),
-            ("man", _) => clap_mangen::Man::new(with_every_text(sizeleak)).render(&mut text)?,
-            _ => text = schema_text().into_bytes(),
+        match arguments.what {
+            What::Man => clap_mangen::Man::new(with_every_text(sizeleak)).render(&mut text)?,
+            What::Completions(shell) => clap_complete::generate(shell, &mut sizeleak, "sizeleak", &mut text),
+            What::Schema => text = schema_text().into_bytes(),
         }
         return print(&text);
     };
@@ -59,17 +75,16 @@ pub(crate) fn run(arguments: &Arguments, mut sizeleak: Command) -> Result<()> {
         [sizeleak].into_iter().chain(registry::all().map(|entry| (entry.command)())).collect();
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let made = tempfile::tempdir()?;
-    match (&*arguments.what, shell) {
-        (_, Ok(shell)) => programs.iter_mut().try_for_each(|program| {
+    match arguments.what {
+        What::Schema => fs::write(made.path().join("pipeline.schema.json"), schema_text())?,
+        // Subcommands have their own pages.
+        What::Man => programs
+            .into_iter()
+            .try_for_each(|program| clap_mangen::generate_to(with_every_text(program), made.path()))?,
+        What::Completions(shell) => programs.iter_mut().try_for_each(|program| {
             let name = program.get_name().to_owned();
             clap_complete::generate_to(shell, program, name, made.path()).map(drop)
         })?,
-        // Subcommands have their own pages.
-        ("man", _) => {
-            let mut programs = programs.into_iter();
-            programs.try_for_each(|program| clap_mangen::generate_to(with_every_text(program), made.path()))?;
-        }
-        _ => fs::write(made.path().join("pipeline.schema.json"), schema_text())?,
     }
     for entry in fs::read_dir(made.path())? {
         let entry = entry?;
