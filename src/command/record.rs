@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
     let Arguments { command, capture, max_time, .. } = arguments;
-    Session::new((command, capture), *max_time, folder, inventory, experiment, journal)?.record()
+    Session::new(command, capture, *max_time, folder, inventory, experiment, journal)?.record()
 }
 
 impl Arguments {

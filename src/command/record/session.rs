@@ -59,7 +59,8 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        (command, capture): (&'a CommandOptions, &'a CaptureOptions),
+        command: &'a CommandOptions,
+        capture: &'a CaptureOptions,
         max_time: Option<Duration>,
         folder: &'a Path,
         inventory: Inventory,
