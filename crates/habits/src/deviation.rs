@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::calendar::clock;
 use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
 use crate::rates::{LearnedCommand, Occurrence, Slot};
-use crate::sighting::{Actions, Sighting};
+use crate::sighting::{Actions, CommandClass, Sighting};
 
 const MOST_COMMANDS: usize = 64;
 
@@ -95,12 +95,13 @@ impl Deviation {
 
 /// An unusual command: which kind of deviation, what is usual, and what was seen.
 fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
-    let first = learned.weights.first().map(|(id, probability)| (*id, home.rates.actions(*id), probability));
-    let Some((id, Some(actions), probability)) = first else {
+    let first = home.rates.most_probable(learned).map(|(id, probability)| (id, home.rates.class(id), probability));
+    let Some((id, class, probability)) = first else {
         return (What::Command, "another command".into(), "a command that nothing explains".into());
     };
-    let seen = format!("{actions} at {} with probability {probability:.2}", clock(learned.at.second));
-    if stream == Stream::Action {
+    let seen = format!("{class} at {} with probability {probability:.2}", clock(learned.at.second));
+    let top = learned.weights.first().and_then(|(id, _)| home.rates.actions(*id));
+    if let Some(actions) = top.filter(|_| stream == Stream::Action) {
         let days = home.rates.days();
         let share = |name: &Arc<str>| home.rates.rarest_action(&std::iter::once((Arc::clone(name), 1)).collect());
         let shares = actions.iter().map(|(name, _)| (name, share(name)));
@@ -117,20 +118,18 @@ fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, Stri
     }
     let of_routine = |slot: &&Slot| slot.command == id && f64::from(slot.hits) >= ROUTINE * f64::from(slot.days);
     if let Some(slot) = home.not_come().find(of_routine) {
-        return (What::ShiftedRoutine, usual_time(slot, actions), seen);
+        return (What::ShiftedRoutine, usual_time(slot, &class), seen);
     }
-    (What::Command, usual_hours(actions, home.rates.occurrences(id), home), seen)
+    (What::Command, usual_hours(&class, &home.rates.occurrences_of_class(id), home), seen)
 }
 
 fn overdue(slot: &Slot, home: &Home) -> (What, String, String) {
-    let Some(actions) = home.rates.actions(slot.command) else {
-        return (What::Overdue, "a command".into(), "none".into());
-    };
-    let came = |learned: &LearnedCommand| learned.weights.first().is_some_and(|(own, _)| *own == slot.command);
+    let class = home.rates.class(slot.command);
+    let came = |learned: &LearnedCommand| home.rates.most_probable(learned).is_some_and(|(own, _)| own == slot.command);
     let moved = home.last_commands().filter_map(|(_, learned)| learned).find(|learned| came(learned));
-    let expected = usual_time(slot, actions);
+    let expected = usual_time(slot, &class);
     match moved {
-        Some(learned) => (What::ShiftedRoutine, expected, format!("{actions} at {}", clock(learned.at.second))),
+        Some(learned) => (What::ShiftedRoutine, expected, format!("{class} at {}", clock(learned.at.second))),
         None if slot.misses > 1 => {
             (What::Overdue, expected, format!("missed for the {} time in turn", nth(slot.misses)))
         }
@@ -147,16 +146,16 @@ fn nth(number: u32) -> String {
 }
 
 /// `2 on at 07:12, as on 12 of 14 weekdays`.
-fn usual_time(slot: &Slot, actions: &Actions) -> String {
+fn usual_time(slot: &Slot, class: &CommandClass) -> String {
     let days = if slot.same_kind { "days of this kind" } else { "days" };
-    format!("{actions} at {}, as on {} of {} {days}", clock(slot.second), slot.hits, slot.days)
+    format!("{class} at {}, as on {} of {} {days}", clock(slot.second), slot.hits, slot.days)
 }
 
 /// When a command usually comes, or which one usual command is most like it.
-fn usual_hours(actions: &Actions, occurrences: &[Occurrence], home: &Home) -> String {
+fn usual_hours(class: &CommandClass, occurrences: &[Occurrence], home: &Home) -> String {
     let all: f64 = occurrences.iter().map(|occurrence| occurrence.weight).sum();
     if all < 0.5 {
-        return match nearest(actions, home) {
+        return match class.first().and_then(|actions| nearest(actions, home)) {
             Some(near) => format!("never seen before; the most similar usual command is {near}"),
             None => "never seen before".into(),
         };
@@ -182,8 +181,8 @@ fn nearest(actions: &Actions, home: &Home) -> Option<Actions> {
         let absent = |(name, own): (&Arc<str>, u32)| if count(actions, name) == 0 { own } else { 0 };
         actions.iter().map(differs).sum::<u32>() + other.iter().map(absent).sum::<u32>()
     };
-    let usual = home.rates.all().filter(|(.., seen)| seen.iter().map(|seen| seen.weight).sum::<f64>() >= 3.0);
-    usual.map(|(_, other, _)| other).min_by_key(|other| apart(other)).cloned()
+    let usual = home.rates.all().filter(|(_, seen)| seen.iter().map(|seen| seen.weight).sum::<f64>() >= 3.0);
+    usual.map(|(other, _)| other).min_by_key(|other| apart(other)).cloned()
 }
 
 /// The commands that a peak is about, the first one first.

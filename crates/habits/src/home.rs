@@ -288,6 +288,11 @@ impl Home {
             let mut weights: Vec<(&Actions, f64)> = weights.filter(|(_, weight)| *weight > LEAST_WEIGHT).collect();
             // Equal ones stay in their order.
             weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+            let is_learned = |class: &&[(Actions, f64)]| {
+                class.iter().any(|(own, _)| weights.iter().any(|(actions, _)| std::ptr::eq(own, *actions)))
+            };
+            let classes = sighting.classes().filter(is_learned);
+            let classes = classes.map(|class| self.rates.ids(class.iter().map(|(actions, _)| actions))).collect();
             let weights: Vec<(CommandId, f64)> =
                 weights.into_iter().map(|(actions, weight)| (self.rates.id(actions), weight)).collect();
             self.score_command(time_ns, at, surprise, &sighting.candidates, &weights);
@@ -296,7 +301,7 @@ impl Home {
             }
             if let Some(today) = &mut self.today {
                 today.day.surprises.push(surprise);
-                today.day.learned.push(LearnedCommand { at, context, weights });
+                today.day.learned.push(LearnedCommand { at, context, weights, classes });
             }
         }
         self.last_ns = time_ns;
@@ -359,7 +364,8 @@ impl Home {
             likelihoods.iter().map(|(actions, likelihood)| likelihood * self.rates.rarest_action(actions)).sum::<f64>();
         self.score(Stream::Action, time_ns, -rare.ln(), Evidence::Commands(1));
         let Some(today) = &mut self.today else { return };
-        today.due.retain(|(_, slot)| !weights.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
+        let classes = self.rates.by_class(weights);
+        today.due.retain(|(_, slot)| !classes.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
         let reference = &today.reference;
         if reference.is_empty() {
             return;

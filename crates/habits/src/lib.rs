@@ -17,4 +17,4 @@ pub use home::{Home, MEMORY_DAYS};
 pub use homes::{HabitPrior, Homes, SeenFlows};
 pub use profile::{ActionWeek, Profile, ProfileError, Routine};
 pub use rates::Components;
-pub use sighting::{Actions, Sighting};
+pub use sighting::{Actions, CommandClass, Sighting};

@@ -4,6 +4,7 @@
 //! above them what is learned from them. Whoever reads it, reads that; the program learns from the diary again, so a day
 //! that was not usual can be deleted from it by hand.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,8 +21,8 @@ use crate::budget::Budget;
 use crate::calendar::{Calendar, LocalTime, clock};
 use crate::detector::Detector;
 use crate::home::Home;
-use crate::rates::{Components, Occurrence, Slot, due};
-use crate::sighting::{Actions, Sighting};
+use crate::rates::{CommandId, Components, Occurrence, Slot, due};
+use crate::sighting::{Actions, CommandClass, Sighting};
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 32 << 20;
@@ -265,8 +266,7 @@ fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
         let candidate = |(actions, likelihood): &(Actions, f64)| {
             let counts: Vec<String> =
                 actions.iter().map(|(name, count)| format!("{} = {count}", quoted(name))).collect();
-            // Three digits say more than is known.
-            format!("[{}, {{ {} }}]", significant(*likelihood), counts.join(", "))
+            format!("[{likelihood:?}, {{ {} }}]", counts.join(", "))
         };
         let candidates: Vec<String> = sighting.candidates.iter().map(candidate).collect();
         let _ = writeln!(text, "  [{}, [{}]],", quoted(&time), candidates.join(", "));
@@ -274,19 +274,12 @@ fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
     text.push_str("]\n");
 }
 
-/// A number from 0 to 1 to three significant digits.
-fn significant(number: f64) -> String {
-    let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
-    format!("{rounded:?}")
-}
-
 /// The most frequent commands: how often a week, and the hours of weekdays and weekends that have a tenth of them or more.
-fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
+fn usual(home: &Home) -> Vec<(CommandClass, f64, [Vec<u32>; 2])> {
     let weeks = (home.rates.days() / 7.0).max(1.0 / 7.0);
-    let row = |(_, actions, occurrences)| {
-        let occurrences: &[Occurrence] = occurrences;
+    let row = |(command, occurrences): (CommandId, Cow<'_, [Occurrence]>)| {
         let mut hours = [[0.0; 24]; 2];
-        for occurrence in occurrences {
+        for occurrence in occurrences.iter() {
             let kind = usize::from(Calendar::is_weekend(occurrence.at.day));
             hours[kind][(occurrence.at.second / 3_600.0) as usize % 24] += occurrence.weight;
         }
@@ -294,9 +287,10 @@ fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
             let all: f64 = hours.iter().sum();
             (0..24_u32).zip(hours).filter(|(_, own)| *own > 0.0 && *own >= all / 10.0).map(|(hour, _)| hour).collect()
         });
-        (actions, occurrences.iter().map(|occurrence| occurrence.weight).sum::<f64>() / weeks, often)
+        let weekly = occurrences.iter().map(|occurrence| occurrence.weight).sum::<f64>() / weeks;
+        (home.rates.class(command), weekly, often)
     };
-    let mut usual: Vec<_> = home.rates.all().map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
+    let mut usual: Vec<_> = home.rates.classes().map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
     usual.sort_by(|a, b| b.1.total_cmp(&a.1));
     usual.truncate(MOST_LISTED);
     usual
@@ -305,7 +299,7 @@ fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
 /// A command that comes at about the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routine {
-    pub command: Actions,
+    pub command: CommandClass,
     /// When it came last, as `07:15` by the clock of the home.
     pub at: String,
     /// On how many days it came at about this time.
@@ -337,10 +331,10 @@ impl Home {
         }
         found.sort_by(|(a, _), (b, _)| a.second.total_cmp(&b.second));
         let routine = |(slot, days): (Slot, _)| {
-            let command = self.rates.actions(slot.command)?.clone();
-            Some(Routine { command, at: clock(slot.second), came: slot.hits, of: slot.days, days })
+            let command = self.rates.class(slot.command);
+            Routine { command, at: clock(slot.second), came: slot.hits, of: slot.days, days }
         };
-        found.into_iter().filter_map(routine).collect()
+        found.into_iter().map(routine).collect()
     }
 }
 
@@ -366,7 +360,7 @@ impl Home {
             }
         }
         let mut sums: BTreeMap<&Arc<str>, [[f64; 24]; 7]> = BTreeMap::new();
-        for (_, actions, occurrences) in self.rates.all() {
+        for (actions, occurrences) in self.rates.all() {
             for (action, _) in actions.iter() {
                 let hours = sums.entry(action).or_default();
                 for occurrence in occurrences {

@@ -15,13 +15,14 @@
 //! nothing, it says what the coarser one says. Gamma priors: Gelman et al., Bayesian Data Analysis, section 2.6; the chain
 //! is like the interpolation of Witten and Bell (1991).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
 use crate::calendar::{BINS, Calendar, LocalTime, apart};
-use crate::sighting::Actions;
+use crate::sighting::{Actions, CommandClass};
 
 /// The shape of the gamma priors: as if half a command had been seen.
 const SHAPE: f64 = 0.5;
@@ -74,6 +75,8 @@ pub(crate) struct LearnedCommand {
     pub(crate) context: Context,
     /// What it was, each with its probability, the most probable first.
     pub(crate) weights: Vec<(CommandId, f64)>,
+    /// The classes of these ([`Sighting::classes`](crate::Sighting)), with all that belong to each, in ascending order.
+    pub(crate) classes: Vec<Vec<CommandId>>,
 }
 
 /// What is known of one command.
@@ -86,6 +89,8 @@ struct Known {
     occurrences: Vec<Occurrence>,
     /// How often it was the most probable one.
     times: f64,
+    /// What each command was as likely to be that was perhaps this one, this one included; in ascending order.
+    alike: Vec<CommandId>,
 }
 
 #[derive(Debug, Clone)]
@@ -149,8 +154,15 @@ impl Rates {
         };
         let places = actions.iter().map(|(name, _)| place(name)).collect();
         let (actions, number) = (actions.clone(), actions.total() as usize);
-        self.known.push(Known { actions, number, places, occurrences: Vec::new(), times: 0.0 });
+        self.known.push(Known { actions, number, places, occurrences: Vec::new(), times: 0.0, alike: Vec::new() });
         id
+    }
+
+    /// The numbers of some commands, in ascending order.
+    pub(crate) fn ids<'a>(&mut self, commands: impl Iterator<Item = &'a Actions>) -> Vec<CommandId> {
+        let mut ids: Vec<CommandId> = commands.map(|actions| self.id(actions)).collect();
+        ids.sort_unstable();
+        ids
     }
 
     pub(crate) fn actions(&self, id: CommandId) -> Option<&Actions> {
@@ -158,18 +170,78 @@ impl Rates {
     }
 
     /// All commands, with the times that they were perhaps sent.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (CommandId, &Actions, &[Occurrence])> {
-        (0..).zip(&self.known).map(|(id, known)| (id, &known.actions, &known.occurrences[..]))
-    }
-
-    /// The times that a command was perhaps sent.
-    pub(crate) fn occurrences(&self, id: CommandId) -> &[Occurrence] {
-        self.known.get(id as usize).map_or(&[], |known| &known.occurrences)
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Actions, &[Occurrence])> {
+        self.known.iter().map(|known| (&known.actions, &known.occurrences[..]))
     }
 
     /// The times that some actions were perhaps sent.
     fn occurrences_of(&self, actions: &Actions) -> &[Occurrence] {
-        self.ids.get(actions).map_or(&[], |id| self.occurrences(*id))
+        self.ids.get(actions).map_or(&[], |id| &self.known[*id as usize].occurrences)
+    }
+
+    /// The commands that nothing ever told from this one, this one included: what may have been the one may always have
+    /// been the other, as likely. They are a class, which has the number of the first; in ascending order.
+    fn members(&self, id: CommandId) -> impl Iterator<Item = CommandId> {
+        let known = self.known.get(id as usize).map_or(&[][..], |known| &known.alike);
+        let is_mutual = move |other: &CommandId| self.known[*other as usize].alike.binary_search(&id).is_ok();
+        let learned = known.iter().copied().filter(is_mutual);
+        learned.chain(known.is_empty().then_some(id))
+    }
+
+    /// The number of a command's class.
+    pub(crate) fn class_of(&self, id: CommandId) -> CommandId {
+        self.members(id).next().unwrap_or(id)
+    }
+
+    /// What belongs to a class.
+    pub(crate) fn class(&self, id: CommandId) -> CommandClass {
+        self.members(id).filter_map(|member| self.actions(member).cloned()).collect()
+    }
+
+    /// The most probable class of a command, and its probability.
+    pub(crate) fn most_probable(&self, command: &LearnedCommand) -> Option<(CommandId, f64)> {
+        let classes = self.by_class(&command.weights);
+        // The first of equal ones.
+        classes.into_iter().reduce(|best, other| if other.1 > best.1 { other } else { best })
+    }
+
+    /// The probabilities of classes, from those of commands.
+    pub(crate) fn by_class(&self, weights: &[(CommandId, f64)]) -> Vec<(CommandId, f64)> {
+        let mut classes: Vec<(CommandId, f64)> = Vec::new();
+        for (id, weight) in weights {
+            let class = self.class_of(*id);
+            match classes.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, sum)) => *sum += weight,
+                None => classes.push((class, *weight)),
+            }
+        }
+        classes
+    }
+
+    /// All classes, with the times that one of their commands was perhaps sent.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (CommandId, Cow<'_, [Occurrence]>)> {
+        let classes = (0..self.known.len() as CommandId).filter(|id| self.class_of(*id) == *id);
+        classes.map(|id| (id, self.occurrences_of_class(id)))
+    }
+
+    /// The times that one of a class was perhaps sent, by day and time.
+    pub(crate) fn occurrences_of_class(&self, id: CommandId) -> Cow<'_, [Occurrence]> {
+        let mut each: Vec<&[Occurrence]> = self
+            .members(id)
+            .map(|member| &self.known[member as usize].occurrences[..])
+            .filter(|own| !own.is_empty())
+            .collect();
+        if each.len() <= 1 {
+            return Cow::Borrowed(each.pop().unwrap_or_default());
+        }
+        let mut all: Vec<Occurrence> = each.concat();
+        all.sort_by(|a, b| a.at.day.cmp(&b.at.day).then(a.at.second.total_cmp(&b.at.second)));
+        all.dedup_by(|next, kept| {
+            let is_same = next.at == kept.at;
+            kept.weight += if is_same { next.weight } else { 0.0 };
+            is_same
+        });
+        Cow::Owned(all)
     }
 
     pub(crate) fn days(&self) -> f64 {
@@ -189,6 +261,16 @@ impl Rates {
     }
 
     fn learn(&mut self, command: &LearnedCommand, kind: usize) {
+        for class in &command.classes {
+            for id in class {
+                let alike = &mut self.known[*id as usize].alike;
+                if alike.is_empty() {
+                    alike.clone_from(class);
+                } else {
+                    alike.retain(|other| class.binary_search(other).is_ok());
+                }
+            }
+        }
         let Some((top, _)) = command.weights.first().copied() else { return };
         for (id, weight) in &command.weights {
             let known = &mut self.known[*id as usize];
@@ -354,6 +436,7 @@ const PERHAPS: f64 = 0.1;
 /// A command that came at about the same time of the days before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Slot {
+    /// The number of its class.
     pub(crate) command: CommandId,
     /// The second of the day at which it came last.
     pub(crate) second: f64,
@@ -374,9 +457,9 @@ impl Slot {
         self.second + TOLERANCE
     }
 
-    /// Whether a command, given with its probability, is the one that was due.
-    pub(crate) fn is_met_by(&self, command: CommandId, second: f64, probability: f64) -> bool {
-        command == self.command && probability >= PERHAPS && apart(second, self.second) < TOLERANCE
+    /// Whether a command of a class, given with its probability, is the one that was due.
+    pub(crate) fn is_met_by(&self, class: CommandId, second: f64, probability: f64) -> bool {
+        class == self.command && probability >= PERHAPS && apart(second, self.second) < TOLERANCE
     }
 }
 
@@ -389,14 +472,14 @@ pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
     }
     let is_same_kind = |other: i64| Calendar::is_weekend(other) == Calendar::is_weekend(day);
     let of_kind: Vec<i64> = learned.iter().copied().filter(|learned| is_same_kind(*learned)).collect();
-    for (command, _, occurrences) in rates.all() {
+    for (command, occurrences) in rates.classes() {
         let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
         let sure = occurrences[recent..].iter().filter(|occurrence| occurrence.weight >= 0.5);
         for last in sure.clone().filter(|occurrence| is_same_kind(occurrence.at.day)) {
-            slots.extend(slot(command, last, occurrences, &of_kind, true));
+            slots.extend(slot(command, last, &occurrences, &of_kind, true));
         }
         for last in sure {
-            slots.extend(slot(command, last, occurrences, learned, false));
+            slots.extend(slot(command, last, &occurrences, learned, false));
         }
     }
     // The most telling one of a command's slots at a time.

@@ -47,6 +47,38 @@ impl std::fmt::Display for Actions {
     }
 }
 
+/// Commands that nothing seen tells apart, at least one; those of the fewest actions first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandClass(Vec<Actions>);
+
+impl CommandClass {
+    /// The most that are named.
+    const MOST_NAMED: usize = 3;
+
+    pub(crate) fn first(&self) -> Option<&Actions> {
+        self.0.first()
+    }
+}
+
+impl FromIterator<Actions> for CommandClass {
+    fn from_iter<I: IntoIterator<Item = Actions>>(commands: I) -> Self {
+        let mut commands: Vec<Actions> = commands.into_iter().collect();
+        commands.sort_by(|a, b| (a.total(), a).cmp(&(b.total(), b)));
+        Self(commands)
+    }
+}
+
+/// `1 colour, 1 off or 1 timer, 1 white`; of many, how many others there are.
+impl std::fmt::Display for CommandClass {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let named = if self.0.len() > Self::MOST_NAMED { Self::MOST_NAMED - 1 } else { self.0.len() };
+        for (at, actions) in self.0.iter().take(named).enumerate() {
+            write!(out, "{}{actions}", if at == 0 { "" } else { " or " })?;
+        }
+        if named < self.0.len() { write!(out, " or {} others", self.0.len() - named) } else { Ok(()) }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sighting {
     pub time_ns: i64,
@@ -56,8 +88,9 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// Its candidates without those that cannot matter: of a likelihood below a thousandth of the greatest. That is
-    /// scaled to 1, so that how usual the noise of sizes is says nothing. At most [`Self::MAX_CANDIDATES`] remain.
+    /// Its candidates, the likeliest first, without those that cannot matter: of a likelihood below a thousandth of the
+    /// greatest. That is scaled to 1, so that how usual the noise of sizes is says nothing. At most
+    /// [`Self::MAX_CANDIDATES`] remain. Likelihoods have three significant digits: more say more than is known.
     #[must_use]
     pub fn reduced(mut self) -> Self {
         let greatest = self.candidates.iter().map(|(_, likelihood)| *likelihood).fold(0.0, f64::max);
@@ -66,12 +99,21 @@ impl Sighting {
         self.candidates.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         self.candidates.truncate(Self::MAX_CANDIDATES);
         for (_, likelihood) in &mut self.candidates {
-            *likelihood /= greatest;
+            *likelihood = three_digits(*likelihood / greatest);
         }
         self
     }
 
+    /// Its candidates by classes: those of a class have the same likelihood, so that nothing seen tells them apart.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = &[(Actions, f64)]> {
+        self.candidates.chunk_by(|(_, a), (_, b)| a.total_cmp(b).is_eq())
+    }
+
     pub const MAX_CANDIDATES: usize = 64;
+}
+
+fn three_digits(number: f64) -> f64 {
+    format!("{number:.2e}").parse().unwrap_or(number)
 }
 
 /// The candidates of an answer; where their likelihoods are not known, their probabilities have to do, and what the model's

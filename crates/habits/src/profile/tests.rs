@@ -161,6 +161,63 @@ fn routines_say_on_which_days_they_come() {
     assert_eq!(shown, ["1 wake 06:00 weekdays 20/20", "1 brunch 10:00 weekends 8/8", "1 lock 22:00 all 28/28"]);
 }
 
+/// A command that may have been any of these, each as likely as it says.
+fn one_of(commands: &[(&[&str], f64)], time_ns: i64) -> Sighting {
+    let actions = |names: &[&str]| names.iter().map(|name| (Arc::from(*name), 1)).collect::<Actions>();
+    let candidates = commands.iter().map(|(names, likelihood)| (actions(names), *likelihood)).collect();
+    Sighting { time_ns, flow: 7, candidates }.reduced()
+}
+
+fn routines(sightings: Vec<Sighting>) -> Vec<String> {
+    let mut profile = Profile::new("UTC").unwrap();
+    profile.add("", sightings);
+    let again = Profile::from_toml(&profile.to_toml()).unwrap();
+    assert_eq!(again.to_toml(), profile.to_toml());
+    again.home("").routines().iter().map(|it| format!("{} {} {}/{}", it.command, it.at, it.came, it.of)).collect()
+}
+
+/// They would else share the days, and neither would be a routine.
+#[test]
+fn commands_that_nothing_tells_apart_are_one_routine() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let pair: &[(&[&str], f64)] = &[(&["timer", "white"], 1.0), (&["colour", "off"], 1.0), (&["on"], 0.002)];
+    let seven = |pair| (0..30).map(|day| one_of(pair, start + day * DAY + 7 * HOUR)).collect::<Vec<_>>();
+    assert_eq!(routines(seven(pair)), ["1 colour, 1 off or 1 timer, 1 white 07:00 28/28"]);
+    let three: &[(&[&str], f64)] = &[(&["a", "b"], 1.0), (&["b", "c"], 1.0), (&["d"], 1.0)];
+    assert_eq!(routines(seven(three)), ["1 d or 1 a, 1 b or 1 b, 1 c 07:00 28/28"]);
+    let four: &[(&[&str], f64)] = &[(&["a", "b"], 1.0), (&["b", "c"], 1.0), (&["d"], 1.0), (&["e"], 1.0)];
+    assert_eq!(routines(seven(four)), ["1 d or 1 e or 2 others 07:00 28/28"]);
+    let near: &[(&[&str], f64)] = &[(&["on"], 1.0), (&["off"], 0.3)];
+    assert_eq!(routines(seven(near)), ["1 on 07:00 28/28"], "the size says more of the one");
+}
+
+/// What once was the one and not the other is another command: replies that were lost told them apart, or another size.
+#[test]
+fn commands_that_were_told_apart_are_two() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let pair: &[(&[&str], f64)] = &[(&["timer", "white"], 1.0), (&["colour", "off"], 1.0)];
+    let alone: &[(&[&str], f64)] = &[(&["colour", "off"], 1.0), (&["timer", "white"], 0.1)];
+    let week = |day: i64| if day % 2 == 0 { alone } else { pair };
+    let sightings = (0..30).map(|day| one_of(week(day), start + day * DAY + 7 * HOUR)).collect();
+    assert_eq!(routines(sightings), ["1 colour, 1 off 07:00 28/28"]);
+}
+
+/// Deviations name both.
+#[test]
+fn commands_that_nothing_tells_apart_are_named_together_where_they_deviate() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let pair: &[(&[&str], f64)] = &[(&["timer", "white"], 1.0), (&["colour", "off"], 1.0)];
+    let at = |day: i64, hour: i64| one_of(pair, start + day * DAY + hour * HOUR);
+    let mut profile = Profile::new("UTC").unwrap();
+    let usual = |day: i64| [at(day, 7), command("dim", start + day * DAY + 18 * HOUR + day % 5 * HOUR / 10)];
+    profile.add("192.168.1.20", (0..40).flat_map(usual).collect());
+    let missing = deviations(&profile, vec![usual(40)[1].clone(), usual(41)[1].clone()]);
+    let words = "1 colour, 1 off or 1 timer, 1 white at 07:00, as on 39 of 39 days";
+    assert!(missing.iter().any(|one| one.what == What::Overdue && one.expected.starts_with(words)), "{missing:?}");
+    let moved = deviations(&profile, vec![at(40, 12)]);
+    assert!(moved.iter().any(|one| one.seen.starts_with("1 colour, 1 off or 1 timer, 1 white at 12:00")), "{moved:?}");
+}
+
 /// Captures clamp times to the ends of their range.
 #[test]
 fn the_ends_of_time_are_days_like_others() {

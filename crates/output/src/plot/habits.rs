@@ -234,6 +234,8 @@ fn round(place: i32) -> f64 {
 mod tests {
     use std::sync::Arc;
 
+    use sizeleak_habits::Actions;
+
     use super::*;
 
     /// A home with so many actions, which are used at noon on Mondays, and routines.
@@ -241,7 +243,8 @@ mod tests {
         let mut hours = [[Some(0.0); 24]; 7];
         (hours[0][12], hours[6]) = (Some(0.5), [None; 24]);
         let action = |at: usize| ActionWeek { action: format!("action {at}").into(), hours, weekly: 0.5 };
-        let command = |at: usize| [(Arc::from("on"), at as u32)].into_iter().collect();
+        let on = |count: usize| [(Arc::from("on"), count as u32)].into_iter().collect::<Actions>();
+        let command = |at: usize| std::iter::once(on(at)).collect();
         let routine = |at: usize| Routine { command: command(at), at: "07:15".into(), came: 1, of: 2, days: "all" };
         let (actions, routines) = ((0..actions).map(action).collect(), (0..routines).map(routine).collect());
         HomeHabits { about: "a week".into(), actions, routines }
