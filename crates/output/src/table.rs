@@ -13,6 +13,7 @@ use sizeleak_frame::{
 };
 use sizeleak_text::{counted, escaped, fitted, width};
 
+use crate::best_answer::BestAnswer;
 use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_style::{TextFormat, hex, painted};
 use crate::{TextStyle, TimeFormat};
@@ -106,14 +107,14 @@ impl IdentificationTable {
             u64::MAX => "too many".to_owned(),
             count => count.to_string(),
         };
-        let best = identification.candidates.first();
-        let (probability, actions) = match best {
-            Some(best) => (format!("{:.3}", best.probability), named(&best.actions)),
+        let best = BestAnswer::new(identification);
+        let (probability, actions) = match &best {
+            Some(best) => (format!("{:.3}", best.probability()), best.words(named)),
             // Without a model for its flow there is no probability of its size.
             None if identification.size_probability.is_none() => ("-".to_owned(), "not answered".to_owned()),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
-        let style = self.style.colours.probability(best.map(|best| best.probability));
+        let style = self.style.colours.probability(best.map(|best| best.probability()));
         let last = painted(style, &format!("{probability:>5}  {actions}"));
         let time = self.style.times.time_of_day(command.time_ns);
         let (size, replies) = (command.size.to_string(), command.replies.to_string());

@@ -231,7 +231,10 @@ impl<'a> Picture<'a> {
 
     fn tooltip(&self, at: usize, mark: &Mark) -> String {
         let answer = match &mark.best {
-            Some(best) => format!("{}, probability {:.3}", listed(&best.actions), best.probability),
+            Some(best) => {
+                let twin = best.twin.as_ref().map_or_else(String::new, |twin| format!(" or {}", listed(twin)));
+                format!("{}{twin}, probability {:.3}", listed(&best.actions), best.probability)
+            }
             None => "no actions add up to this size".to_owned(),
         };
         let verdict = match self.verdicts.get(at) {

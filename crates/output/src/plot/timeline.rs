@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use sizeleak_frame::{Deviation, Frame, Identification};
+use sizeleak_frame::{Actions, Deviation, Frame, Identification};
 use sizeleak_text::TimeRange;
 
 use super::page::clean;
 use crate::TimeFormat;
 use crate::answers::AnswerSink;
+use crate::best_answer::BestAnswer;
 use crate::flow_names::FlowNames;
 use crate::table::deviation_words;
 
@@ -22,14 +23,17 @@ pub(super) struct Mark {
     pub(super) time_ns: i64,
     pub(super) size: u64,
     pub(super) flow: u64,
-    /// The first candidate; `None` where none explains the command.
+    /// `None` where nothing explains the command.
     pub(super) best: Option<Answer>,
 }
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The actions, each at least once.
+    /// The most probable actions, each at least once.
     pub(super) actions: Vec<(Arc<str>, u64)>,
+    /// The other ones that it may as well be, if nothing tells them from these.
+    pub(super) twin: Option<Vec<(Arc<str>, u64)>>,
+    /// Of both together.
     pub(super) probability: f64,
 }
 
@@ -125,14 +129,15 @@ impl Timeline {
         Some((times().min()?, times().max()?))
     }
 
-    /// Whether the first candidate of a command has exactly the actions of a label.
+    /// Whether the answer to a command, or its twin, has exactly the actions of a label.
     pub(super) fn is_right(mark: &Mark, truth: &Truth) -> bool {
         let sorted = |actions: &[(Arc<str>, u64)]| {
             let mut actions: Vec<_> = actions.iter().filter(|(_, count)| *count > 0).cloned().collect();
             actions.sort_unstable();
             actions
         };
-        mark.best.as_ref().is_some_and(|best| sorted(&best.actions) == sorted(&truth.actions))
+        let answers = mark.best.iter().flat_map(|best| std::iter::once(&best.actions).chain(&best.twin));
+        answers.into_iter().any(|actions| sorted(actions) == sorted(&truth.actions))
     }
 
     pub(super) fn take(&mut self, frame: &Frame) {
@@ -166,18 +171,25 @@ impl Timeline {
         if !self.takes(command.time_ns, self.gateway(command.flow), [command.flow]) {
             return;
         }
-        let best = identification.candidates.first().map(|best| {
-            let mut actions: Vec<(Arc<str>, u64)> = Vec::new();
-            for (name, count) in best.actions.iter().filter(|(_, count)| *count > 0) {
-                match actions.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, sum)) => *sum += u64::from(count),
-                    None => actions.push((Arc::clone(name), count.into())),
-                }
-            }
-            Answer { actions, probability: best.probability }
+        let best = BestAnswer::new(identification).map(|best| Answer {
+            actions: summed(&best.first.actions),
+            twin: best.twin.map(|twin| summed(&twin.actions)),
+            probability: best.probability(),
         });
         self.marks.push(Mark { time_ns: command.time_ns, size: command.size, flow: command.flow, best });
     }
+}
+
+/// Actions with their counts, each name once.
+fn summed(actions: &Actions) -> Vec<(Arc<str>, u64)> {
+    let mut summed: Vec<(Arc<str>, u64)> = Vec::new();
+    for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
+        match summed.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum += u64::from(count),
+            None => summed.push((Arc::clone(name), count.into())),
+        }
+    }
+    summed
 }
 
 impl AnswerSink for Timeline {
