@@ -290,7 +290,8 @@ fn usual(home: &Home) -> Vec<(CommandClass, f64, [Vec<u32>; 2])> {
         let weekly = occurrences.iter().map(|occurrence| occurrence.weight).sum::<f64>() / weeks;
         (home.rates.class(command), weekly, often)
     };
-    let mut usual: Vec<_> = home.rates.classes().map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
+    let mut usual: Vec<_> =
+        home.rates.classes_since(i64::MIN).map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
     usual.sort_by(|a, b| b.1.total_cmp(&a.1));
     usual.truncate(MOST_LISTED);
     usual

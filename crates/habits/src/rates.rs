@@ -16,7 +16,7 @@
 //! is like the interpolation of Witten and Bell (1991).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -218,10 +218,13 @@ impl Rates {
         classes
     }
 
-    /// All classes, with the times that one of their commands was perhaps sent.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = (CommandId, Cow<'_, [Occurrence]>)> {
-        let classes = (0..self.known.len() as CommandId).filter(|id| self.class_of(*id) == *id);
-        classes.map(|id| (id, self.occurrences_of_class(id)))
+    /// The classes of which a command was perhaps sent on a day or later, with all times that one perhaps was.
+    pub(crate) fn classes_since(&self, day: i64) -> impl Iterator<Item = (CommandId, Cow<'_, [Occurrence]>)> {
+        let is_since =
+            |(_, known): &(CommandId, &Known)| known.occurrences.last().is_some_and(|last| last.at.day >= day);
+        let commands = (0..).zip(&self.known).filter(is_since);
+        let classes: BTreeSet<CommandId> = commands.map(|(id, _)| self.class_of(id)).collect();
+        classes.into_iter().map(|id| (id, self.occurrences_of_class(id)))
     }
 
     /// The times that one of a class was perhaps sent, by day and time.
@@ -472,7 +475,7 @@ pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
     }
     let is_same_kind = |other: i64| Calendar::is_weekend(other) == Calendar::is_weekend(day);
     let of_kind: Vec<i64> = learned.iter().copied().filter(|learned| is_same_kind(*learned)).collect();
-    for (command, occurrences) in rates.classes() {
+    for (command, occurrences) in rates.classes_since(day - RECENT_DAYS) {
         let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
         let sure = occurrences[recent..].iter().filter(|occurrence| occurrence.weight >= 0.5);
         for last in sure.clone().filter(|occurrence| is_same_kind(occurrence.at.day)) {
