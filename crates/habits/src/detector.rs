@@ -53,13 +53,13 @@ struct UsualDays {
 impl UsualDays {
     /// `None` if there are too few.
     fn new(day: i64, home: &Home, budget: Budget) -> Option<Self> {
-        let compared = budget.compared(home.past_peaks().count())?;
+        let compared = budget.compared(home.past_peaks().count()).filter(|days| *days >= LEAST_DAYS)?;
         let before = || home.past_peaks().rev().take(compared);
         let scores = std::array::from_fn(|stream| {
             std::iter::once(NOTHING[stream]).chain(before().map(|peaks| peaks[stream])).collect::<Vec<f64>>()
         });
         let rareness = std::array::from_fn(|stream| rareness_of_scores(&scores[stream]));
-        (before().count() >= LEAST_DAYS).then_some(Self { day, scores, rareness })
+        Some(Self { day, scores, rareness })
     }
 
     /// The share of days that are at least as strange as this one with a peak, itself included; and how rare the peak is.

@@ -80,6 +80,22 @@ fn nothing_is_said_before_the_budget_can_be_kept() {
     assert_eq!(profile.detector("192.168.1.21", month).days_needed(), 34, "another gateway");
 }
 
+/// A budget of nearly every day needs no days, but what is strange has to be compared with some.
+#[test]
+fn few_days_are_enough_for_no_alarm() {
+    for budget in ["1/day", "0.9/day", "6/week", "30/month"] {
+        let budget: Budget = budget.parse().unwrap();
+        for days in 0..9 {
+            let known = profile(days);
+            let mut detector = known.detector("192.168.1.20", budget);
+            let needed = detector.days_needed();
+            let night = command("unlock", MONDAY + days * DAY + 3 * HOUR);
+            let found = detector.observe(night);
+            assert!(needed == 0 || found.is_empty(), "{budget} after {days} days, of which {needed} lack: {found:?}");
+        }
+    }
+}
+
 #[test]
 fn the_same_answers_twice_teach_once_and_parts_teach_like_the_whole() {
     let mut parts = Profile::new("UTC").unwrap();
