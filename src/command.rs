@@ -15,7 +15,6 @@ mod evaluation_input;
 mod failure;
 mod frames;
 mod init;
-mod labelled_captures;
 mod labels;
 mod learn;
 mod measure;

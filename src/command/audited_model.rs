@@ -13,7 +13,7 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{parsed, usage};
-use super::labelled_captures::LabelledCaptures;
+use super::labels::LabelledCaptures;
 use super::shared_options::share;
 
 #[derive(Debug, Args)]

@@ -26,7 +26,7 @@ use table::ROWS;
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, order_remark};
 use super::failure::{check_damage, check_fit, usage};
-use super::labelled_captures::LabelReading;
+use super::labels::LabelReading;
 use super::notices::NoticeReport;
 use super::output_option::write;
 use super::report_format::{ReportForm, ReportOutput, csv_of};

@@ -13,7 +13,7 @@ use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::usage;
-use super::labelled_captures::{LabelReading, LabelledCaptures};
+use super::labels::{LabelReading, LabelledCaptures};
 use super::session::{Content, STANDARD};
 use super::shared_options::{INPUT, STAGES, share};
 use super::traffic_input::both_pipelines;

@@ -1,18 +1,250 @@
-//! `sizeleak labels`: how a file of labels is read, the same labels as plain CSV, and the map of a log.
+//! Labelled captures, how their labels are read, and the pipeline that finds commands in them. And `sizeleak labels`: how a
+//! file of labels is read, the same labels as plain CSV, and the map of a log.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
-use clap::Args;
-use jiff::Timestamp;
-use sizeleak_labels::{Label, LabelOffset, LabelTimes, Labels};
+use anyhow::{Context, Error, Result, anyhow};
+use clap::{Arg, Args};
+use jiff::{SignedDuration, Timestamp};
+use sizeleak_capture::CaptureReader;
+use sizeleak_labels::{
+    DateFormat, Label, LabelFile, LabelForm, LabelMap, LabelOffset, LabelTimes, LabelZone, LabelledCapture, Labels,
+    NameRule, Tolerance,
+};
+use sizeleak_learning::digest_captures;
+use sizeleak_model::{CaptureDigest, Model};
+use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
+use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::{say, show};
-use sizeleak_text::listed;
+use sizeleak_text::{escaped_lines, listed};
 
-use super::labelled_captures::LabelReading;
+use super::document::quoted;
+use super::failure::{parsed, usage};
 use super::output_option::OutputOption;
+use super::shared_options::{INPUT, TimeRangeOption};
+use super::traffic_input::{StageOptionArguments, TrafficInput, find_gateway};
+
+#[derive(Debug, Args)]
+pub(super) struct LabelledCaptures {
+    #[command(flatten)]
+    pub(super) traffic: TrafficInput,
+
+    /// The true actions of each command, as CSV
+    ///
+    /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action.
+    /// `sizeleak labels FILE` shows how it is read, and makes labels of other forms and of logs.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    pub(super) labels: Option<PathBuf>,
+
+    /// Every capture or stream holds one command, and its file's name is the action. As in `toggle.pcap`,
+    /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder (`toggle/001.pcap`). Only the order of
+    /// its packets counts. REGEX says where else names have the action: a group (?<action>…), and perhaps one
+    /// (?<count>…).
+    #[arg(long, value_name = "REGEX", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        conflicts_with_all = ["labels", "tolerance"], help_heading = INPUT)]
+    labels_from_names: Option<NameRule>,
+
+    /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
+    #[arg(long, value_name = "TIME", help_heading = INPUT)]
+    pub(super) tolerance: Option<Tolerance>,
+
+    #[command(flatten)]
+    pub(super) range: TimeRangeOption,
+
+    #[command(flatten)]
+    options: StageOptionArguments,
+
+    /// Whether it was said what was chosen.
+    #[arg(skip)]
+    are_choices_said: Cell<bool>,
+}
+
+impl LabelledCaptures {
+    pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>> {
+        let mut files = self.traffic.streams();
+        if files.is_empty() {
+            files = TrafficInput::single_captures(pipeline).0;
+        }
+        Ok(digest_captures(&files)?)
+    }
+
+    /// The addresses of gateways that are named; networks are none.
+    pub(super) fn gateways(&self) -> Vec<IpAddr> {
+        self.options.gateways()
+    }
+
+    pub(super) fn learned_from(&self, models: &[Model], pipeline: &Pipeline) -> Result<Vec<String>> {
+        let mut learned = models.iter().flat_map(|model| &model.learned.captures).peekable();
+        if learned.peek().is_none() {
+            // Captures may be large: none is read for its digest that nothing is compared with.
+            return Ok(Vec::new());
+        }
+        let digests: BTreeSet<String> = self.digests(pipeline)?.into_iter().map(|capture| capture.sha256).collect();
+        Ok(learned.filter(|capture| digests.contains(&capture.sha256)).map(|capture| capture.name.clone()).collect())
+    }
+
+    pub(super) fn are_labelled(&self) -> bool {
+        self.labels.is_some() || self.labels_from_names.is_some()
+    }
+
+    /// The labels, read as `reading` says; `None` for a command that reads those alone that need no options.
+    pub(super) fn read_labels(
+        &self,
+        input: &PipelineInput,
+        pipeline: &Pipeline,
+        reading: Option<&LabelReading>,
+    ) -> Result<LabelFile> {
+        if let Some(path) = &self.labels {
+            let labels = match reading {
+                Some(reading) => {
+                    let (captures, _) = TrafficInput::single_captures(pipeline);
+                    LabelFile::read(path, &reading.times(&captures)?)?
+                }
+                None => plain_labels(path)?,
+            };
+            return Ok(labels.of_time(self.range.range()?));
+        }
+        let Some(rule) = &self.labels_from_names else {
+            return Err(usage!(
+                "the labels are missing: name them with `--labels FILE`, or say `--labels-from-names` where each capture is \
+                 named for its action"
+            ));
+        };
+        let captures = input.parts(pipeline)?.into_iter();
+        let captures: Vec<LabelledCapture> =
+            captures.map(|InputPart { path, span, .. }| LabelledCapture { path, span }).collect();
+        Ok(LabelFile::of_names(&captures, rule)?.of_time(self.range.range()?))
+    }
+
+    pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
+        if self.labels_from_names.is_some() || !self.traffic.streams().is_empty() {
+            return self.input_by_capture(pipeline);
+        }
+        self.input_from(InputSource::Captures)
+    }
+
+    /// The same with captures that are read one by one.
+    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
+        let streams = self.traffic.streams();
+        if !streams.is_empty() {
+            return self.input_from(InputSource::Streams(streams));
+        }
+        let (captures, skipped) = TrafficInput::single_captures(pipeline);
+        if skipped > 0 {
+            say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
+        }
+        self.input_from(InputSource::CaptureByCapture(captures))
+    }
+
+    pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput> {
+        let overlap = if self.labels_from_names.is_some() { Overlap::Shifted } else { Overlap::Refused };
+        Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
+    }
+
+    pub(super) fn pipeline(&self, file: Option<&Path>, models: &[PathBuf], options: &[String]) -> Result<Pipeline> {
+        let mut pipeline = self.traffic.rereadable(file, models, &self.options)?;
+        options.iter().try_for_each(|option| pipeline.set_text(option))?;
+        if self.traffic.streams().is_empty() {
+            let chosen = find_gateway(&mut pipeline, &Interrupt::on_signals()?)?;
+            // Several pipelines read the same captures.
+            chosen.filter(|_| !self.are_choices_said.get()).iter().for_each(|chosen| say("sizeleak", chosen));
+        }
+        self.are_choices_said.set(true);
+        Ok(pipeline)
+    }
+}
+
+/// Labels that need no options to be read; where they need one, the error says which command takes it.
+pub(super) fn plain_labels(path: &Path) -> Result<LabelFile> {
+    LabelFile::read(path, &LabelTimes::default()).map_err(|error| {
+        let Some(option) = error.fault().split('`').find(|word| word.starts_with("--label-")) else {
+            return error.into();
+        };
+        let value = if option.contains(' ') { "" } else { " …" };
+        let file = quoted(&path.display().to_string());
+        anyhow!("{error}; `sizeleak labels {file} {option}{value} -o labels.csv` writes labels that are read without")
+    })
+}
+
+/// What labels look like, and how their clock is set.
+#[derive(Debug, Args)]
+pub(super) struct LabelReading {
+    /// Which events of a log, as of Home Assistant, are actions; `sizeleak labels LOG` writes it
+    #[arg(id = "label_map", long = "label-map", value_name = "FILE", help_heading = INPUT)]
+    map: Option<PathBuf>,
+
+    /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
+    #[arg(id = "label_zone", long = "label-zone", value_name = "ZONE", allow_hyphen_values = true,
+        help_heading = INPUT)]
+    zone: Option<LabelZone>,
+
+    /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
+    #[arg(id = "label_format", long = "label-format", value_name = "FORMAT", help_heading = INPUT)]
+    format: Option<DateFormat>,
+
+    /// What to add to the labels' times, such as 23s or -1h; `start`: they count from the first packet [default: what the
+    /// commands show, if that is certain]
+    #[arg(id = "label_offset", long = "label-offset", value_name = "TIME", allow_hyphen_values = true,
+        value_parser = offset, help_heading = INPUT)]
+    offset: Option<Offset>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Offset {
+    By(i64),
+    Start,
+}
+
+fn offset(text: &str) -> Result<Offset, String> {
+    if text == "start" {
+        return Ok(Offset::Start);
+    }
+    let duration: SignedDuration = text.parse().map_err(|_| "write it like 23s or -1h, or `start`".to_owned())?;
+    let nanoseconds = i64::try_from(duration.as_nanos());
+    nanoseconds.map(Offset::By).map_err(|_| "it must be within 292 years".to_owned())
+}
+
+impl LabelReading {
+    /// `--labels-from-names` where a command has these options, too.
+    pub(super) fn excluded_by(names: Arg) -> Arg {
+        names.conflicts_with_all(["label_map", "label_zone", "label_offset"])
+    }
+
+    pub(super) fn times(&self, captures: &[PathBuf]) -> Result<LabelTimes> {
+        let read = |path: &PathBuf| parsed(path, |text| text.parse::<LabelMap>().map_err(Error::msg));
+        let map = self.map.as_ref().map(read).transpose()?;
+        let offset = match self.offset {
+            Some(Offset::By(nanoseconds)) => Some(LabelOffset::By(nanoseconds)),
+            Some(Offset::Start) => Some(LabelOffset::From(first_packet(captures)?)),
+            None => None,
+        };
+        Ok(LabelTimes { form: LabelForm { zone: self.zone.clone(), format: self.format.clone(), map }, offset })
+    }
+}
+
+/// The time of the first packet of all captures, in nanoseconds since the epoch.
+fn first_packet(captures: &[PathBuf]) -> Result<i64> {
+    let mut first: Option<i64> = None;
+    for capture in captures.iter().filter(|capture| capture.is_file()) {
+        let file = File::open(capture).with_context(|| capture.display().to_string())?;
+        // Damage is reported where the capture is read.
+        let packet =
+            CaptureReader::new(Box::new(file)).and_then(|mut reader| Ok(reader.next_packet()?.map(|one| one.time_ns)));
+        let time_ns = packet.ok().flatten();
+        first = first.into_iter().chain(time_ns).min();
+    }
+    first.ok_or_else(|| {
+        usage!(
+            "`--label-offset start` needs captures whose first packet can be read: name their files, or write the time of \
+             the labels' start into them"
+        )
+    })
+}
 
 /// Show how labels are read, convert them, or write the map of a log of events
 #[derive(Debug, Args)]
@@ -88,7 +320,7 @@ fn summary(path: &str, labels: &Labels) -> String {
     for note in &labels.notes {
         let _ = writeln!(text, "{note}");
     }
-    sizeleak_text::escaped_lines(&text).into_owned()
+    escaped_lines(&text).into_owned()
 }
 
 fn time(time_ns: i64) -> String {

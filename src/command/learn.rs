@@ -16,7 +16,7 @@ use sizeleak_platform::telemetry::log::{self, show};
 
 use super::document::{as_text, stderr_columns};
 use super::failure::{check_damage, damaged, usage};
-use super::labelled_captures::{LabelReading, LabelledCaptures};
+use super::labels::{LabelReading, LabelledCaptures};
 use super::notices::NoticeReport;
 use super::output_option::{write, write_result};
 use super::session::Session;

@@ -18,7 +18,7 @@ use sizeleak_text::escaped;
 use super::audited_model::AuditedModel;
 use super::evaluation_input::COVERED;
 use super::failure::check_damage;
-use super::labelled_captures::LabelledCaptures;
+use super::labels::LabelledCaptures;
 use super::notices::NoticeReport;
 use super::report_format::ReportOutput;
 use super::session::Session;

@@ -23,7 +23,7 @@ use crate::command::answers_input::AnswersInput;
 use crate::command::audited_model::AuditedModel;
 use crate::command::document::quoted;
 use crate::command::failure::usage;
-use crate::command::labelled_captures::LabelledCaptures;
+use crate::command::labels::LabelledCaptures;
 use crate::command::output_option::OutputOption;
 
 pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {

@@ -18,7 +18,7 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_text::counted;
 
 use crate::command::evaluation_input::order_remark;
-use crate::command::labelled_captures::LabelledCaptures;
+use crate::command::labels::LabelledCaptures;
 
 /// An upper bound of V above this bounds nothing.
 const NO_BOUND: f64 = 0.995;

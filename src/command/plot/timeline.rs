@@ -16,7 +16,7 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::counted;
 
 use crate::command::failure::usage;
-use crate::command::labelled_captures::plain_labels;
+use crate::command::labels::plain_labels;
 use crate::command::shared_options::{INPUT, checked};
 
 const LIMIT: usize = 10_000;

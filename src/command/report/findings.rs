@@ -21,7 +21,7 @@ use crate::command::audited_model::AuditedModel;
 use crate::command::document::quoted;
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::{damaged, sentence};
-use crate::command::labelled_captures::LabelledCaptures;
+use crate::command::labels::LabelledCaptures;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::measure::{CORRECTOR, Measured, named};
 use crate::command::pad::check_sizes;
