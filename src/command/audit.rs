@@ -1,6 +1,5 @@
-//! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory.
-
-mod table;
+//! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory: without
+//! a tunnel, and through it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,21 +7,27 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
-use sizeleak_audit::leakage::Audit;
+use sizeleak_audit::leakage::{Audit, Learned, Repeated, command_name, share_in_words};
 use sizeleak_audit::tunnel::{
-    Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, TCP_HEADER, Tunnel, UDP_HEADER,
+    Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, TCP_HEADER, Tunnel, TunnelAudit, UDP_HEADER,
+    flows_in_words,
 };
 use sizeleak_frame::{Direction, Flow, Frame, Transport};
-use sizeleak_model::{Device, Scope};
+use sizeleak_inference::channel::{Measures, Observer};
+use sizeleak_model::{Device, LearnedPadding, Model, Scope};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
-use sizeleak_survey::SurveyRun;
+use sizeleak_report::document::Value::{self, AtMost, Count, Number, Share};
+use sizeleak_report::document::{Figure, NONE};
+use sizeleak_report::leak::{anonymity_sets, by_number, has_one_value};
+use sizeleak_survey::{SurveyRun, in_words};
+use sizeleak_text::escaped;
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
 use super::failure::check_damage;
 use super::report_format::ReportOutput;
 use super::session::Session;
+use crate::command::document::{Document, figure, line, paragraph, rest, spaced};
 use crate::command::notices::NoticeReport;
-use table::TunnelReport;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]
@@ -82,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
-    form.write(&report, None, || table::table(&audit, &model, &report.prior.sentence))
+    form.write(&report, None, || table(&audit, &model, &report.prior.sentence))
 }
 
 const COVERED: &str = "the background is that from before the damage";
@@ -164,5 +169,226 @@ impl Reader<'_> {
         let Scope { gateway, services, .. } = self.scope;
         let is_gateway = gateway.is_some_and(|gateway| gateway == flow.gateway);
         is_gateway && services.is_empty() || self.scope.has_address(flow.service)
+    }
+}
+
+const INDENT: usize = 2;
+
+const SHOWN: usize = 6;
+
+fn table(audit: &Audit, model: &Model, prior: &str) -> Document {
+    spaced([
+        paragraph(audit.sentence(), 0),
+        premises(audit, model, prior),
+        named(audit),
+        measures(&audit.by_size),
+        figure(&anonymity_sets(audit)),
+        figure(&by_number(audit)),
+        collisions(audit, model),
+    ])
+}
+
+fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
+    let devices = model.inventory.as_ref().map_or_else(
+        || "any number of devices, as no inventory names them (`--inventory FILE`)".to_owned(),
+        |inventory| {
+            let kinds: Vec<String> =
+                inventory.devices.iter().map(|device| format!("{} {}", device.count, device.name)).collect();
+            kinds.join(", ")
+        },
+    );
+    let home = format!(
+        "{devices}; {} actions; {} commands of up to {} actions, which have {} sizes",
+        model.actions.len(),
+        Count(audit.commands).shown(),
+        audit.most_actions,
+        Count(audit.sizes as f64).shown()
+    );
+    let left_out = match audit.left_out {
+        left_out if left_out > 0.0 => {
+            format!("; commands of more actions are left out ({} of all)", Share(left_out).shown())
+        }
+        _ => String::new(),
+    };
+    let padded = match &model.learned.padding {
+        Some(LearnedPadding::Modulo(_)) => "; where the multiples begin is not known, and taken to be 0",
+        _ => "",
+    };
+    let blocks = audit.block_bytes.map(|bytes| {
+        format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen{padded}")
+    });
+    let lines = [("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)];
+    lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).flatten().collect()
+}
+
+fn named_paragraph(name: &str, text: &str) -> Document {
+    paragraph(format!("{name}: {}", escaped(text)), INDENT)
+}
+
+fn of_secrets(name: &str, learned: &Learned, value: impl Fn(&Measures) -> Value) -> [Value; 4] {
+    [name.into(), value(&learned.command), value(&learned.number), learned.kinds.as_ref().map(&value).into()]
+}
+
+fn named(audit: &Audit) -> Document {
+    // A secret with one value needs no observer.
+    let unknown_before = |measures: &Measures, share: f64| (!has_one_value(measures)).then_some(Share(share)).into();
+    let right = |measures: &Measures| -> Value { unknown_before(measures, measures.named) };
+    let words = |name: &str, why: &str| [name, why, why, why].map(Value::from);
+    let command = |name: String, named: Value| [name.into(), named, "".into(), "".into()];
+    let mut rows = vec![
+        of_secrets("by guessing, V₀", &audit.by_size, |measures| unknown_before(measures, measures.guessing)),
+        of_secrets("by size, V", &audit.by_size, right),
+    ];
+    rows.extend(audit.repeated.iter().map(|Repeated { observations, named }| {
+        command(format!("  by {observations} sizes of the same command"), named.map(Share).into())
+    }));
+    rows.push(command("  by any number of them".to_owned(), Share(audit.in_the_end)));
+    // In blocks, ε moves the size to another block or not, which is not worked out for each of its values.
+    let without = if audit.block_bytes.is_some() { "  by size, if ε were 0" } else { "  by size, with ε known" };
+    rows.push(of_secrets(without, &audit.with_known_epsilon, right));
+    let observers = [
+        ("by size and number of replies", Observer::ReplyCount, &audit.with_reply_count),
+        ("by size and single replies", Observer::Replies, &audit.with_replies),
+    ];
+    rows.extend(observers.map(|(name, observer, learned)| match learned {
+        Some(learned) if learned.is_exact => of_secrets(name, learned, right),
+        Some(learned) => of_secrets(name, learned, |measures| AtMost(measures.named)),
+        None if audit.too_many.contains(&observer) => words(name, NONE),
+        None => words(name, "as by size"),
+    }));
+    figure(&Figure::new("named", "named correctly | command | number of actions | types of devices", rows))
+}
+
+type MeasureRow = (&'static str, fn(&Measures) -> Value);
+
+const ROWS: [MeasureRow; 19] = [
+    ("V / V₀", |measures| Value::figure(measures.times_guessing)),
+    ("  at most, under any prior", |measures| Value::figure(measures.capacity)),
+    ("V − V₀", |measures| Share(measures.above_guessing.max(0.0))),
+    ("log₂ V / V₀, in bits", |measures| Value::figure(measures.min_entropy_bits)),
+    ("entropy before, in bits", |measures| Value::figure(measures.prior_bits)),
+    ("  given away by size", |measures| Value::figure(measures.information_bits)),
+    ("  left", |measures| Value::figure(measures.remaining_bits)),
+    ("Bayes security β", |measures| measures.security.map(|security| Number(security, 3)).into()),
+    ("  at least, under any prior", |measures| measures.least_security.map(|security| Number(security, 3)).into()),
+    ("right within 2 tries", |measures| within(measures, 0)),
+    ("right within 3 tries", |measures| within(measures, 1)),
+    ("right within 5 tries", |measures| within(measures, 2)),
+    ("right within 10 tries", |measures| within(measures, 3)),
+    ("posterior of 50 % or more", |measures| certain(measures, 0)),
+    ("posterior of 90 % or more", |measures| certain(measures, 1)),
+    ("posterior of 99 % or more", |measures| certain(measures, 2)),
+    ("greatest posterior", |measures| Share(measures.worst_posterior)),
+    ("alone in its size, ε unknown", |measures| Share(measures.alone)),
+    ("smallest anonymity set", |measures| Count(measures.smallest_set)),
+];
+
+fn measures(learned: &Learned) -> Document {
+    let rows = ROWS.iter().map(|(name, value)| of_secrets(name, learned, value));
+    figure(&Figure::new("measures", "by size | command | number of actions | types of devices", rows))
+}
+
+fn collisions(audit: &Audit, model: &Model) -> Document {
+    if audit.collisions.is_empty() {
+        return line("no two commands of one or two actions have the same size");
+    }
+    let alike = |commands: &[Vec<u32>]| {
+        let names: Vec<String> = commands.iter().map(|counts| command_name(model, counts)).collect();
+        paragraph(escaped(&format!("  {}", names.join(" = "))), 4)
+    };
+    let shown = audit.collisions.iter().take(SHOWN).flat_map(|collision| alike(&collision.commands));
+    let more = rest(audit.collisions.len(), SHOWN, |more| format!("  and {more} sizes more (--format json lists all)"));
+    let heading = line("commands of one or two actions that have the same size:");
+    [heading, shown.collect(), more].concat()
+}
+
+fn within(measures: &Measures, at: usize) -> Value {
+    measures.tries.get(at).map(|tries| Share(tries.named)).into()
+}
+
+fn certain(measures: &Measures, at: usize) -> Value {
+    measures.certain.get(at).map(|certain| Share(certain.probability)).into()
+}
+
+#[derive(Debug, Serialize)]
+struct TunnelReport<'a> {
+    schema: u32,
+    sentence: String,
+    prior: PriorReport,
+    actions: Vec<&'a str>,
+    tunnel: &'a Tunnel,
+    background: Option<&'a Background>,
+    #[serde(flatten)]
+    audit: TunnelAudit,
+}
+
+type Row = (&'static str, fn(&Learned) -> Value);
+
+impl<'a> TunnelReport<'a> {
+    fn new(
+        audited: &AuditedModel,
+        model: &'a Model,
+        tunnel: &'a Tunnel,
+        background: Option<&'a Background>,
+    ) -> Result<Self> {
+        let audit = TunnelAudit::new(model, &audited.premises(), tunnel, background)?;
+        let sentence = audit.sentence(tunnel, background);
+        let (prior, actions) = (audited.prior(model), actions(model));
+        Ok(Self { schema: 1, sentence, prior, actions, tunnel, background, audit })
+    }
+
+    fn document(&self) -> Document {
+        let premises = [
+            ("prior", Some(self.prior.sentence.clone())),
+            ("tunnel", Some(self.tunnel.in_words())),
+            ("background", self.background_in_words()),
+            ("observer", Some("counts the packets that are sent at once, and adds up their bytes".to_owned())),
+        ];
+        let premises = premises.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?)));
+        let named: [Row; 6] = [
+            ("command by guessing, V₀", |learned| Share(learned.command.guessing)),
+            ("command, V", |learned| Share(learned.command.named)),
+            ("number of actions by guessing", |learned| Share(learned.number.guessing)),
+            ("number of actions", |learned| Share(learned.number.named)),
+            ("types of devices by guessing", |learned| {
+                learned.kinds.as_ref().map(|kinds| Share(kinds.guessing)).into()
+            }),
+            ("types of devices", |learned| learned.kinds.as_ref().map(|kinds| Share(kinds.named)).into()),
+        ];
+        let named = self.beside("named correctly", named.into_iter());
+        let measures = ROWS.iter().map(|(name, value)| (*name, |learned: &Learned| value(&learned.command)));
+        let sentence = paragraph(self.sentence.clone(), 0);
+        spaced([sentence, premises.flatten().collect(), named, self.beside("of the command", measures)])
+    }
+
+    /// What other flows send; `None` if there are none.
+    fn background_in_words(&self) -> Option<String> {
+        let Background { flows, conversations, seconds, busy, .. } = self.background?;
+        let left_out = match self.audit.left_out {
+            left_out if left_out > 0.0 => format!(
+                "; what they send in {} of cases is taken to hide nothing, so that no more is given away than this",
+                share_in_words(left_out)
+            ),
+            _ => String::new(),
+        };
+        Some(format!(
+            "{}, each like any of {conversations} of a device with a service in {}, which sends within 40 ms of a command \
+             in {} of cases{left_out}",
+            flows_in_words(*flows),
+            in_words((seconds * 1e9) as i64),
+            share_in_words(*busy)
+        ))
+    }
+
+    fn beside<F: Fn(&Learned) -> Value>(&self, title: &str, rows: impl Iterator<Item = (&'static str, F)>) -> Document {
+        let TunnelAudit { by_size, through_tunnel, beside_background, .. } = &self.audit;
+        let columns = format!("{title} | by size alone | through the tunnel");
+        let (Some(beside), Some(background)) = (beside_background, self.background) else {
+            let rows = rows.map(|(name, value)| [name.into(), value(by_size), value(through_tunnel)]);
+            return figure(&Figure::new("beside", &columns, rows));
+        };
+        let columns = format!("{columns} | beside {}", flows_in_words(background.flows));
+        let rows = rows.map(|(name, value)| [name.into(), value(by_size), value(through_tunnel), value(beside)]);
+        figure(&Figure::new("beside", &columns, rows))
     }
 }
