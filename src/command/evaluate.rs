@@ -1,30 +1,30 @@
 //! `sizeleak evaluate`: how good a model's answers are on captures whose commands are labelled.
 
-mod comparison;
 mod table;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
-    Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun, LabelCounts, LearningCurve,
-    PaddingOverhead, Score, details,
+    ComparedRun, Comparison, Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun,
+    LabelCounts, LearningCurve, PaddingOverhead, Score, details,
 };
+use sizeleak_labels::LabelFile;
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Model, ModelSet, command_mark};
-use sizeleak_pipeline::{ModelFit, Pipeline};
+use sizeleak_pipeline::{ModelFit, Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
 use sizeleak_text::{escaped, percent};
 use table::ROWS;
 
 use super::document::Document;
-use super::evaluation_input::{COVERED, EvaluationInput, order_remark};
+use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
 use super::failure::{check_damage, check_fit, usage};
 use super::labels::LabelReading;
 use super::notices::NoticeReport;
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         if let Some((_, option)) = about_one.into_iter().find(|(is_given, _)| *is_given) {
             return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
-        return comparison::compare(input, &variants, form, session);
+        return compare(input, &variants, form, session);
     }
     let pipeline = input.only_pipeline()?;
     session.check(&pipeline)?;
@@ -307,4 +307,62 @@ fn what_if_table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
         mean(bytes),
     );
     [paragraph(sentence, 0), figure(&Figure::new("what-if", " | as captured | padded", all))].concat()
+}
+
+/// Runs several pipelines over the same captures, and compares the others with the first.
+fn compare(
+    input: &EvaluationInput,
+    variants: &[PipelineVariant],
+    form: ReportForm<'_>,
+    session: &mut Session,
+) -> Result<()> {
+    let with = |variant: &PipelineVariant| format!("with `{variant}`");
+    let mut pipelines = Vec::new();
+    for variant in variants {
+        let pipeline = input.pipeline(variant, true).with_context(|| with(variant))?;
+        session.check(&pipeline)?;
+        pipelines.push(pipeline);
+    }
+    let Some(first) = pipelines.first() else { return Ok(()) };
+    let traffic = input.captures.input(first)?;
+    let (_, labels) = input.read(&traffic, first)?;
+    let (mut runs, mut first_damage) = (Vec::new(), None);
+    for (number, (variant, pipeline)) in (1..).zip(variants.iter().zip(&pipelines)) {
+        let judged = judge(input, (&traffic, &labels), number, pipeline);
+        let (run, evaluation) = judged.with_context(|| with(variant))?;
+        first_damage = first_damage.or_else(|| run.damage.clone());
+        runs.push(ComparedRun { pipeline: variant.to_string(), run, evaluation });
+    }
+    let comparison = Comparison::new(&labels, runs);
+    if form.is_csv() {
+        form.write(&table::csv_rows(&comparison.pipelines), None, Document::new)?;
+    } else {
+        form.write(&comparison, None, || table::comparison_table(&comparison))?;
+    }
+    check_damage(first_damage.as_ref(), COVERED)
+}
+
+/// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
+fn judge(
+    input: &EvaluationInput,
+    (traffic, labels): (&PipelineInput, &LabelFile),
+    number: usize,
+    pipeline: &Pipeline,
+) -> Result<(JudgedRun, Option<Evaluation>)> {
+    let models = EvaluationInput::models(pipeline)?;
+    let evaluator = input.evaluator(&models, labels, traffic)?;
+    let mut notices = NoticeReport::default();
+    let run = evaluator.judge(pipeline, &mut |notice| {
+        if number == 1 {
+            notices.add(notice);
+        }
+    });
+    notices.print(&run, |run: &JudgedRun| run.damage.as_ref());
+    let run = run?;
+    if number == 1 {
+        run.check_use()?;
+    }
+    run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
+    let evaluation = run.has_candidates.then(|| Evaluation::new(&run, evaluator.prior_bits(pipeline)));
+    Ok((run, evaluation))
 }

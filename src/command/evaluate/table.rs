@@ -1,15 +1,16 @@
-//! An evaluation and a learning curve as human-readable tables, with the intervals of shares.
+//! An evaluation, a learning curve and a comparison of pipelines as human-readable tables, with their intervals.
 
+use serde_json::json;
 use sizeleak_evaluation::statistics::{Interval, percent_within};
 use sizeleak_evaluation::{
-    ActionScore, Confusion, CurvePoint, DrawRemark, Evaluation, LearningCurve, MedianScore, MedianShare,
-    Misattribution, Score,
+    ActionScore, Comparison, Confusion, CurvePoint, DrawRemark, Evaluation, FIGURES, FigureDifference, FigureValue,
+    LearningCurve, MedianScore, MedianShare, Misattribution, PipelineFigures, Score, Unit,
 };
 use sizeleak_labels::MatchCounts;
 use sizeleak_report::document::Value::{Number, Within};
 use sizeleak_report::document::{Figure, NONE, Value};
 use sizeleak_report::leak::calibration;
-use sizeleak_text::escaped;
+use sizeleak_text::{escaped, percent};
 
 use crate::command::document::{Document, figure, line, name_cell, numbers, paragraph, spaced};
 
@@ -163,4 +164,121 @@ fn remarks(point: &CurvePoint) -> impl Iterator<Item = String> {
         Some(format!("{labels} labels, {draws} of {all} samples: {word}: {sentence}{others}"))
     };
     [first(&point.refusals, "no model"), first(&point.warnings, "warning")].into_iter().flatten()
+}
+
+/// A row for each pipeline and figure; the keys are the columns.
+pub(super) fn csv_rows(pipelines: &[PipelineFigures]) -> Vec<serde_json::Value> {
+    let ends = |interval: Option<Interval>| interval.map(|it| (it.low, it.high)).unzip();
+    let row = |compared: &PipelineFigures, of_pipeline: &FigureValue| {
+        let FigureValue { figure, value, interval, difference } = of_pipeline;
+        let ((low, high), difference) = (ends(*interval), difference.as_ref());
+        let (difference_low, difference_high) = ends(difference.and_then(|it| it.interval));
+        json!({
+            "pipeline": compared.pipeline,
+            "figure": figure,
+            "value": value,
+            "low": low,
+            "high": high,
+            "difference": difference.map(|it| it.value),
+            "difference_low": difference_low,
+            "difference_high": difference_high,
+            "p_value": difference.and_then(|it| it.p_value),
+        })
+    };
+    pipelines.iter().flat_map(|compared| compared.figures.iter().map(|figure| row(compared, figure))).collect()
+}
+
+pub(super) fn comparison_table(comparison: &Comparison) -> Document {
+    let Comparison { commands, confidence, pipelines, .. } = comparison;
+    let names =
+        (1..).zip(pipelines).map(|(number, compared)| line(format!("[{number}] {}", escaped(&compared.pipeline))));
+    let level = 100.0 * confidence.share();
+    let explained =
+        format!("{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0");
+    spaced([
+        names.flatten().collect(),
+        paragraph(explained, 0),
+        numbers(["", "", "", "interval"], rows(pipelines, 1, value)),
+        numbers(["less [1]", "", "", "", "interval", "p"], rows(pipelines, 2, difference)),
+    ])
+}
+
+/// The rows of all figures for the pipelines from this number on; the first row of each figure has its title.
+fn rows<const N: usize>(
+    pipelines: &[PipelineFigures],
+    from: usize,
+    row: fn(Unit, [String; 2], &FigureValue) -> [String; N],
+) -> Vec<[String; N]> {
+    let mut rows = Vec::new();
+    for (index, sizeleak_evaluation::Figure { title, unit, .. }) in FIGURES.iter().enumerate() {
+        for (number, compared) in (1_usize..).zip(pipelines).skip(from - 1) {
+            let title = if number == from { *title } else { "" };
+            let of_figure = compared.figures.get(index);
+            rows.extend(of_figure.map(|figure| row(*unit, [title.to_owned(), format!("[{number}]")], figure)));
+        }
+    }
+    rows
+}
+
+fn value(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 4] {
+    let value = figure.value.map_or_else(|| NONE.to_owned(), |value| show(unit, value));
+    [title, number, value, show_interval(figure.interval, |end| show(unit, end))]
+}
+
+fn difference(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 6] {
+    let Some(FigureDifference { value, interval, p_value, excludes_zero }) = &figure.difference else {
+        return [title, number, NONE.to_owned(), String::new(), String::new(), String::new()];
+    };
+    let star = if *excludes_zero { "*" } else { "" };
+    let interval = show_interval(*interval, |end| show_difference(unit, end));
+    let p_value = p_value.map_or_else(String::new, show_p_value);
+    [title, number, show_difference(unit, *value), star.to_owned(), interval, p_value]
+}
+
+fn show(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Percent => percent(value),
+        Unit::Decimals(digits) => format!("{value:.digits$}"),
+    }
+}
+
+fn show_interval(interval: Option<Interval>, show: impl Fn(f64) -> String) -> String {
+    let Some(Interval { low, high }) = interval else { return String::new() };
+    let [low, high] = [low, high].map(show);
+    format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))
+}
+
+/// A difference with its sign, in percentage points if the figure is in percent; no sign if it rounds to 0.
+fn show_difference(unit: Unit, value: f64) -> String {
+    let (value, digits) = match unit {
+        Unit::Percent => (100.0 * value, 1),
+        Unit::Decimals(digits) => (value, digits),
+    };
+    let shown = format!("{value:+.digits$}");
+    let is_zero = shown.chars().all(|character| !matches!(character, '1'..='9'));
+    if is_zero { shown.trim_start_matches(['+', '-']).to_owned() } else { shown }
+}
+
+fn show_p_value(value: f64) -> String {
+    if value < 0.0001 { "<0.0001".to_owned() } else { format!("{value:.4}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_have_a_sign_unless_they_round_to_zero() {
+        let shown = [0.0311, -0.0004, 0.0, -0.25].map(|value| show_difference(Unit::Percent, value));
+        assert_eq!(shown, ["+3.1", "0.0", "0.0", "-25.0"]);
+        let interval = Interval { low: -1.26, high: 0.04 };
+        assert_eq!(show_interval(Some(interval), |end| show_difference(Unit::Decimals(1), end)), "-1.3 to 0.0");
+        let interval = Interval { low: 0.951, high: 0.9999 };
+        assert_eq!(show_interval(Some(interval), |end| show(Unit::Percent, end)), "95.1 to 99.9");
+    }
+
+    #[test]
+    fn small_p_values_are_never_shown_as_zero() {
+        assert_eq!([1.0, 0.04999, 0.0001, 1e-9].map(show_p_value), ["1.0000", "0.0500", "0.0001", "<0.0001"]);
+    }
 }
