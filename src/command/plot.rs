@@ -5,6 +5,7 @@ pub(super) mod content;
 mod timeline;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -12,14 +13,13 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use content::{Content, PictureKind};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sizeleak_frame::Frame;
 use sizeleak_inference::space::{CommandSpace, Premises};
-use sizeleak_labels::LabelFile;
 use sizeleak_model::ModelSet;
-use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{
-    CalibrationFigure, CommandSizes, ConfusionFigure, LearningCurveFigure, PaddingFigure, PictureSize, Quantiles,
-    StageLatency, Timeline, TooSmall, habits_svg, latency_svg, svg_of,
+    CalibrationFigure, CommandSizes, ConfusionFigure, HomeHabits, LearningCurveFigure, PaddingFigure, PictureSize,
+    Quantiles, StageLatency, habits_svg, latency_svg, svg_of,
 };
 use sizeleak_platform::telemetry::Latency;
 use timeline::TimelineOptions;
@@ -93,98 +93,73 @@ fn size(text: &str) -> Result<(u32, Option<u32>), String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let times = arguments.clock.times()?;
-    let timeline = arguments.timeline.timeline(&times)?;
+    let mut timeline = arguments.timeline.timeline(&times)?;
     let form = PictureForm::of(arguments.output.path())?;
     let (labels, model) = (arguments.timeline.labels()?, arguments.timeline.model()?);
     let (content, name) = Content::of(arguments.file.as_deref())?;
-    let drawing = Drawing { arguments, form, name: &name };
     let kind = arguments.kind.unwrap_or_else(|| content.kind());
     if let Some(option) = arguments.timeline.given().filter(|_| kind != PictureKind::Timeline) {
         let (kind, _) = kind.in_words();
         return Err(usage!("`{option}` is about a timeline, and {name} is drawn as a {kind}: leave it out"));
     }
-    match (kind, content) {
+    let (size, title) = (arguments.picture_size(), arguments.title.as_deref());
+    // Commands before the damage are drawn.
+    let mut read = Ok(());
+    let svg = match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
-            return drawing.timeline(answers, timeline, &times, labels, model.as_ref());
+            read = answers.read(&name, &mut timeline);
+            timeline::complete(&mut timeline, model.as_ref(), labels.as_ref())?;
+            svg_of(&timeline, &times, size, title)
         }
-        (PictureKind::Latency, Content::Answers(answers)) => {
-            let stages = latencies_of(answers, &name)?;
-            drawing.write(|size, title| latency_svg(&stages, size, title))?;
+        (PictureKind::Latency, Content::Answers(answers)) => latency_svg(&latencies_of(answers, &name)?, size, title),
+        (PictureKind::Profile, Content::Profile(text)) => {
+            let (own_title, home) = home_of(&text, &arguments.timeline.gateway).with_context(|| name.clone())?;
+            habits_svg(&home, size, title.unwrap_or(&own_title))
         }
-        (PictureKind::Profile, Content::Profile(text)) => drawing.profile(&text)?,
-        (PictureKind::Sizes, Content::Model(text)) => {
-            let sizes = sizes_of(&text, arguments.section, &name)?;
-            drawing.write(|size, title| sizes.svg(size, title))?;
+        (PictureKind::Sizes, Content::Model(text)) => sizes_of(&text, arguments.section, &name)?.svg(size, title),
+        (PictureKind::Calibration, Content::Report(report)) => {
+            figure::<CalibrationFigure>(kind, report, &name)?.svg(size, title)
         }
-        (PictureKind::Calibration, Content::Report(report)) => drawing.figure(kind, report, CalibrationFigure::svg)?,
-        (PictureKind::Confusion, Content::Report(report)) => drawing.figure(kind, report, ConfusionFigure::svg)?,
-        (PictureKind::Curve, Content::Report(report)) => drawing.figure(kind, report, LearningCurveFigure::svg)?,
-        (PictureKind::Padding, Content::Report(report)) => drawing.figure(kind, report, PaddingFigure::svg)?,
+        (PictureKind::Confusion, Content::Report(report)) => {
+            figure::<ConfusionFigure>(kind, report, &name)?.svg(size, title)
+        }
+        (PictureKind::Curve, Content::Report(report)) => {
+            figure::<LearningCurveFigure>(kind, report, &name)?.svg(size, title)
+        }
+        (PictureKind::Padding, Content::Report(report)) => {
+            figure::<PaddingFigure>(kind, report, &name)?.svg(size, title)
+        }
         (kind, content) => {
             let (what, (kind, source)) = (content.what(), kind.in_words());
             return Err(anyhow!("{name} is {what}, and a {kind} is drawn from {source}"));
         }
-    }
-    Ok(())
+    };
+    let svg = svg.map_err(|error| with_code(2, error))?;
+    arguments.output.write(&rendered(svg, form)?)?;
+    read
 }
 
-struct Drawing<'a> {
-    arguments: &'a Arguments,
-    form: PictureForm,
-    name: &'a str,
+impl Arguments {
+    fn picture_size(&self) -> PictureSize {
+        PictureSize {
+            width: self.size.map(|(width, _)| width),
+            height: self.size.and_then(|(_, height)| height),
+            font: self.font_size,
+        }
+    }
 }
 
-impl Drawing<'_> {
-    fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<()> {
-        let Arguments { title, size, font_size, .. } = self.arguments;
-        let (width, height) = size.map_or((None, None), |(width, height)| (Some(width), height));
-        let size = PictureSize { width, height, font: *font_size };
-        let svg = draw(size, title.as_deref()).map_err(|error| with_code(2, error))?;
-        let picture = rendered(svg, self.form)?;
-        self.arguments.output.write(&picture)
-    }
+/// The home of a profile that one of these gateways is of, and what its picture is called.
+fn home_of(text: &str, gateways: &[IpAddr]) -> Result<(String, HomeHabits)> {
+    let profile = content::parsed(text)?;
+    let (gateway, home) = content::home(&profile, gateways)?;
+    Ok((format!("Habits of the home behind {gateway}"), content::habits(&home, profile.zone())))
+}
 
-    fn timeline(
-        &self,
-        answers: Answers,
-        mut timeline: Timeline,
-        times: &TimeFormat,
-        labels: Option<LabelFile>,
-        model: Option<&ModelSet>,
-    ) -> Result<()> {
-        let read = answers.read(self.name, &mut timeline);
-        timeline::report_omissions(&timeline)?;
-        if let Some(model) = model {
-            timeline::add_sections(&mut timeline, model);
-        }
-        if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {
-            timeline::add_truth(&mut timeline, &labels)?;
-        }
-        // Commands before the damage are drawn.
-        self.write(|size, title| svg_of(&timeline, times, size, title))?;
-        read
-    }
-
-    fn profile(&self, text: &str) -> Result<()> {
-        let name = || self.name.to_owned();
-        let profile = content::parsed(text).with_context(name)?;
-        let (gateway, home) = content::home(&profile, &self.arguments.timeline.gateway).with_context(name)?;
-        let (own_title, home) =
-            (format!("Habits of the home behind {gateway}"), content::habits(&home, profile.zone()));
-        self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
-    }
-
-    fn figure<F: DeserializeOwned>(
-        &self,
-        kind: PictureKind,
-        report: serde_json::Value,
-        svg: impl FnOnce(&F, PictureSize, Option<&str>) -> Result<String, TooSmall>,
-    ) -> Result<()> {
-        let (name, (wanted, source)) = (self.name, kind.in_words());
-        let figure: F = serde_json::from_value(report)
-            .map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))?;
-        self.write(|size, title| svg(&figure, size, title))
-    }
+/// What a report says of a figure.
+fn figure<F: DeserializeOwned>(kind: PictureKind, report: Value, name: &str) -> Result<F> {
+    let (wanted, source) = kind.in_words();
+    serde_json::from_value(report).map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))
 }
 
 fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {

@@ -82,7 +82,19 @@ impl TimelineOptions {
     }
 }
 
-pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
+/// Adds to a timeline that was read what a model and labels say of it; reports what is not drawn.
+pub(super) fn complete(timeline: &mut Timeline, model: Option<&ModelSet>, labels: Option<&LabelFile>) -> Result<()> {
+    report_omissions(timeline)?;
+    if let Some(model) = model {
+        add_sections(timeline, model);
+    }
+    if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {
+        add_truth(timeline, labels)?;
+    }
+    Ok(())
+}
+
+fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     let scopes = model.scopes();
     let gateways = if timeline.gateways().len() > 1 { GatewaysSeen::Several } else { GatewaysSeen::One };
     timeline.set_sections(|gateway, service, [server_name, protocol]| {
@@ -96,7 +108,7 @@ pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     });
 }
 
-pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<()> {
+fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<()> {
     let times = timeline.times();
     let tolerance = labels.tolerance(None);
     let aligned = labels.aligned(&times, tolerance);
@@ -137,7 +149,7 @@ pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(
 ///
 /// # Errors
 /// If it would show none of those that there are.
-pub(super) fn report_omissions(timeline: &Timeline) -> Result<()> {
+fn report_omissions(timeline: &Timeline) -> Result<()> {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted, timeline.rejected);
     if accepted == 0 && rejected > 0 {
         return Err(anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw"));
