@@ -7,73 +7,19 @@ mod tap;
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use clap::Args;
-use clap::builder::TypedValueParser;
 use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
 use sizeleak_platform::telemetry::log::{say, show};
-use sizeleak_recording::{Decision, Experiment, Journal, MAX_COMMANDS};
+use sizeleak_recording::{Decision, Experiment, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use self::options::{CaptureOptions, CommandOptions};
+pub(crate) use self::options::Arguments;
 use self::session::{JOURNAL, Session, in_words};
 use super::failure::usage;
-use super::shared_options::{INPUT, OUTPUT, duration};
 
 const SHOWN: usize = 60;
-
-const END: &str = "End";
-
-/// Command a home, capture it and learn its sizes, without a person
-#[derive(Debug, Args)]
-#[command(after_long_help = "Examples:\n  \
-    sizeleak record --inventory home.toml --do ./send.sh --interface eth1 --gateway 192.168.1.20 -o recorded\n  \
-    sizeleak record --inventory home.toml --do ./send.sh --dry-run\n  \
-    sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with \
-    'ssh router tcpdump -U --immediate-mode -w - host hub' --gateway 192.168.1.20 -o recorded\n  \
-    sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n  \
-    sizeleak record --inventory home.toml --ask --interface eth1 --gateway 192.168.1.20 -o recorded\n\n\
-    CMD gets one command as a line of JSON on stdin: {\"number\": 17, \"actions\": {\"on\": 2}, \"devices\": [{\"device\": \
-    \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \
-    `--do-lines`, one process gets all of them, and answers each by the line `ok`, or by why it was not sent.\n\n\
-    Every second command is held back, to test the model with it. Recording stops when all sizes are certain, when more \
-    commands would not help, at a limit, or on Ctrl-C. Named again, a folder goes on where it was stopped. docs/record.md \
-    says what it holds, and shows how to drive gateways.")]
-pub(crate) struct Arguments {
-    /// The devices; those with `safe = false` are left out
-    #[arg(long, value_name = "FILE", help_heading = INPUT)]
-    inventory: std::path::PathBuf,
-
-    #[command(flatten)]
-    command: CommandOptions,
-
-    #[command(flatten)]
-    capture: CaptureOptions,
-
-    /// Stop after N commands
-    #[arg(long, value_name = "N", default_value_t = MAX_COMMANDS, help_heading = END,
-        value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
-    max_commands: usize,
-
-    /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = END)]
-    max_time: Option<Duration>,
-
-    /// The seed of all choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-
-    /// Print which commands would be sent, and send none
-    #[arg(long, help_heading = OUTPUT)]
-    dry_run: bool,
-
-    /// The folder to write into, or to go on with
-    #[arg(short, long, value_name = "DIR", required_unless_present = "dry_run", help_heading = OUTPUT)]
-    output: Option<std::path::PathBuf>,
-}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let named = |path: &Path| path.display().to_string();
@@ -92,34 +38,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     fs::create_dir_all(folder).with_context(|| named(folder))?;
     remove_leftovers(folder).with_context(|| named(folder))?;
-    let journal = arguments.journal(folder, &mut experiment)?;
+    let journal = journal(arguments.seed, folder, &mut experiment)?;
     let inventory_file = folder.join("inventory.toml");
     if inventory_file != arguments.inventory {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
-    let Arguments { command, capture, max_time, .. } = arguments;
-    Session::new(command, capture, *max_time, folder, inventory, experiment, journal)?.record()
+    Session::new(arguments, folder, inventory, experiment, journal)?.record()
 }
 
-impl Arguments {
-    fn journal(&self, folder: &Path, experiment: &mut Experiment) -> Result<Journal> {
-        let path = folder.join(JOURNAL);
-        if !path.exists() {
-            let captures = tap::captures(folder).with_context(|| folder.display().to_string())?;
-            let Some(capture) = captures.first() else { return Ok(Journal::new(experiment.actions(), self.seed)) };
-            return Err(usage!("{} is of another recording: name an empty folder", capture.display()));
-        }
-        let name = || path.display().to_string();
-        let text = fs::read_to_string(&path).with_context(name)?;
-        let journal: Journal = serde_json::from_str(&text)
-            .map_err(|error| anyhow!("{}: this is no record.json of `sizeleak record`: {error}", name()))?;
-        let journal = journal.resume(experiment).with_context(name)?;
-        if !journal.steps.is_empty() {
-            let (sent, steps) = (experiment.commands(), journal.steps.len());
-            say("record", &format!("goes on in {}: {sent} of {steps} commands count", folder.display()));
-        }
-        Ok(journal)
+fn journal(seed: u64, folder: &Path, experiment: &mut Experiment) -> Result<Journal> {
+    let path = folder.join(JOURNAL);
+    if !path.exists() {
+        let captures = tap::captures(folder).with_context(|| folder.display().to_string())?;
+        let Some(capture) = captures.first() else { return Ok(Journal::new(experiment.actions(), seed)) };
+        return Err(usage!("{} is of another recording: name an empty folder", capture.display()));
     }
+    let name = || path.display().to_string();
+    let text = fs::read_to_string(&path).with_context(name)?;
+    let journal: Journal = serde_json::from_str(&text)
+        .map_err(|error| anyhow!("{}: this is no record.json of `sizeleak record`: {error}", name()))?;
+    let journal = journal.resume(experiment).with_context(name)?;
+    if !journal.steps.is_empty() {
+        let (sent, steps) = (experiment.commands(), journal.steps.len());
+        say("record", &format!("goes on in {}: {sent} of {steps} commands count", folder.display()));
+    }
+    Ok(journal)
 }
 
 /// Removes what a recording that was killed had not written to its end: `.record.json.` and random letters.

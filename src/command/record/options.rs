@@ -5,11 +5,62 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use clap::builder::TypedValueParser;
 use sizeleak_model::Inventory;
-use sizeleak_recording::Stop;
+use sizeleak_recording::{MAX_COMMANDS, Stop};
 
 use crate::command::failure::usage;
-use crate::command::shared_options::{INPUT, duration};
+use crate::command::shared_options::{INPUT, OUTPUT, duration};
+
+const END: &str = "End";
+
+/// Command a home, capture it and learn its sizes, without a person
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --interface eth1 --gateway 192.168.1.20 -o recorded\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --dry-run\n  \
+    sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with \
+    'ssh router tcpdump -U --immediate-mode -w - host hub' --gateway 192.168.1.20 -o recorded\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n  \
+    sizeleak record --inventory home.toml --ask --interface eth1 --gateway 192.168.1.20 -o recorded\n\n\
+    CMD gets one command as a line of JSON on stdin: {\"number\": 17, \"actions\": {\"on\": 2}, \"devices\": [{\"device\": \
+    \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \
+    `--do-lines`, one process gets all of them, and answers each by the line `ok`, or by why it was not sent.\n\n\
+    Every second command is held back, to test the model with it. Recording stops when all sizes are certain, when more \
+    commands would not help, at a limit, or on Ctrl-C. Named again, a folder goes on where it was stopped. docs/record.md \
+    says what it holds, and shows how to drive gateways.")]
+pub(crate) struct Arguments {
+    /// The devices; those with `safe = false` are left out
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    pub(super) inventory: PathBuf,
+
+    #[command(flatten)]
+    pub(super) command: CommandOptions,
+
+    #[command(flatten)]
+    pub(super) capture: CaptureOptions,
+
+    /// Stop after N commands
+    #[arg(long, value_name = "N", default_value_t = MAX_COMMANDS, help_heading = END,
+        value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
+    pub(super) max_commands: usize,
+
+    /// Stop after this time
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = END)]
+    pub(super) max_time: Option<Duration>,
+
+    /// The seed of all choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// Print which commands would be sent, and send none
+    #[arg(long, help_heading = OUTPUT)]
+    pub(super) dry_run: bool,
+
+    /// The folder to write into, or to go on with
+    #[arg(short, long, value_name = "DIR", required_unless_present = "dry_run", help_heading = OUTPUT)]
+    pub(super) output: Option<PathBuf>,
+}
 
 /// How commands are sent.
 #[derive(Debug, Args)]

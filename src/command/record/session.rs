@@ -16,7 +16,7 @@ use sizeleak_recording::{
 };
 use sizeleak_text::{escaped_lines, listed};
 
-use super::options::{CaptureOptions, CommandOptions, End};
+use super::options::{Arguments, End};
 use super::sender::{self, HANDS_NS, Person, Sender, now_ns};
 use super::tap::Tap;
 use crate::command::document::paragraph;
@@ -39,9 +39,7 @@ const SHOWN: usize = 20;
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
 
 pub(super) struct Session<'a> {
-    command: &'a CommandOptions,
-    capture: &'a CaptureOptions,
-    max_time: Option<Duration>,
+    arguments: &'a Arguments,
     folder: &'a Path,
     inventory: Inventory,
     experiment: Experiment,
@@ -59,14 +57,13 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        command: &'a CommandOptions,
-        capture: &'a CaptureOptions,
-        max_time: Option<Duration>,
+        arguments: &'a Arguments,
         folder: &'a Path,
         inventory: Inventory,
         experiment: Experiment,
         journal: Journal,
     ) -> Result<Self> {
+        let Arguments { command, capture, .. } = arguments;
         let gateway = AddressSet::parse(&capture.gateway).map_err(|error| with_code(2, error))?;
         let captures = capture.capture_with.is_some() || capture.interface.is_some();
         if captures == capture.labels_only {
@@ -91,9 +88,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             wanted: experiment.commands() + experiment.expected_commands(),
             first: journal.steps.len(),
-            command,
-            capture,
-            max_time,
+            arguments,
             folder,
             inventory,
             experiment,
@@ -114,7 +109,7 @@ impl<'a> Session<'a> {
         {
             return Err(tap.fault());
         }
-        if let Some(reconnect) = &self.command.reconnect {
+        if let Some(reconnect) = &self.arguments.command.reconnect {
             sender::run(reconnect, "").map_err(|fault| anyhow!("`--reconnect`: {fault}"))?;
         }
         self.wait()?;
@@ -122,7 +117,7 @@ impl<'a> Session<'a> {
             self.check()?;
         }
         let end = self.commands();
-        if let Some(restore) = &self.command.restore
+        if let Some(restore) = &self.arguments.command.restore
             && let Err(fault) = sender::run(restore, "")
         {
             say("warning", &format!("the state is not put back: `--restore`: {fault}"));
@@ -147,7 +142,7 @@ impl<'a> Session<'a> {
             if self.interrupt.is_set() {
                 return Ok(End::Interrupted);
             }
-            if self.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
+            if self.arguments.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
                 return Ok(End::MaxTime);
             }
             if self.tap.is_none() && self.experiment.commands() >= self.wanted {
@@ -182,7 +177,7 @@ impl<'a> Session<'a> {
         let outcome = self.sender.send(step, &self.journal.actions);
         let returned_ns = now_ns();
         step.returned_ns = Some(returned_ns);
-        if self.command.ask {
+        if self.arguments.command.ask {
             step.handed_over_ns = step.handed_over_ns.max(returned_ns - HANDS_NS);
         }
         let sent = outcome.is_ok();
@@ -192,7 +187,7 @@ impl<'a> Session<'a> {
             self.take_back_last();
         }
         self.wait()?;
-        let left = self.command.pause.saturating_sub(begun.elapsed());
+        let left = self.arguments.command.pause.saturating_sub(begun.elapsed());
         if let Some(tap) = &mut self.tap {
             tap.take(left)?;
             let ahead = tap.ahead_ns();
@@ -215,7 +210,7 @@ impl<'a> Session<'a> {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let silence = self.capture.silence;
+        let silence = self.arguments.capture.silence;
         let Some(tap) = &mut self.tap else { return Ok(()) };
         if tap.wait_for_silence(silence, silence * MAX_SILENCES)? { Ok(()) } else { Err(tap.fault()) }
     }
@@ -226,7 +221,7 @@ impl<'a> Session<'a> {
             Some(tap) if tap.packets == 0 && sent >= SENT_UNSEEN => Err(anyhow!(
                 "{sent} commands were sent, and the capture has no data of {}: is this the gateway, and does the capture \
                  see it? (`tcpdump` needs `-U --immediate-mode`)",
-                self.capture.gateway.join(", ")
+                self.arguments.capture.gateway.join(", ")
             )),
             _ => Ok(()),
         }
@@ -266,7 +261,7 @@ impl<'a> Session<'a> {
         if files.is_empty() {
             return Ok(None);
         }
-        let recording = Recording::new(&files, &self.capture.gateway, &self.inventory, &self.journal.steps);
+        let recording = Recording::new(&files, &self.arguments.capture.gateway, &self.inventory, &self.journal.steps);
         Ok(Some((recording?, labels)))
     }
 
@@ -407,7 +402,7 @@ impl<'a> Session<'a> {
     /// Says if packets came later than silence is waited for: then commands went out while the gateway was not silent.
     fn report_lateness(&self) {
         let late = self.tap.as_ref().map_or(Duration::ZERO, Tap::lateness);
-        if late > self.capture.silence {
+        if late > self.arguments.capture.silence {
             let text = format!(
                 "packets arrived up to {:.1} s late, longer than `--silence`: have the capture pass them on at once, and \
                  try again (`tcpdump` needs `-U --immediate-mode`)",
