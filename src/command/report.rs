@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use findings::{CaptureFindings, ModelFindings};
+use findings::Draft;
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
 use sizeleak_learning::digest_capture;
@@ -33,8 +33,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     given.files(&arguments).iter().for_each(|(role, path)| read.reads(role, path));
     session.check_files(read)?;
     let (zone, home) = home(&arguments, &given)?;
-    let mut observed = Observed::new(zone);
-    let mut damage = None;
+    let (mut observed, mut draft) = (Observed::new(zone), Draft::default());
     if let Err(failure) = given.answers.read(arguments.captures.range.range()?, &mut observed, |observed, _| {
         observed.end_of_file();
         Ok(())
@@ -43,36 +42,23 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
         if observed.commands() + observed.deviation_count() == 0 {
             return Err(failure);
         }
-        damage = Some(failure.context("the report covers what is before the damage".to_owned()));
+        draft.damage = Some(failure.context("the report covers what is before the damage".to_owned()));
     }
-    let captures = &arguments.captures;
     let model = arguments.audited.path().map(|_| arguments.audited.model()).transpose()?;
-    let of_model = model.as_ref().map(|model| ModelFindings::new(model, &arguments.audited)).transpose()?;
-    let of_captures =
-        given.has_captures.then(|| CaptureFindings::new(captures, &arguments.audited, model.as_ref(), &mut observed));
-    let of_captures = of_captures.transpose()?;
-    let (mut verdicts, mut sections, mut figures) = (Vec::new(), vec![given.provenance(&arguments)?], Vec::new());
-    let (mut tiles, mut fix) = (Vec::new(), "A model tells what would stop the leak, and what that costs.".to_owned());
-    if let Some(found) = of_captures {
-        sections.push(if arguments.quick {
+    if let Some(model) = &model {
+        draft.add_model(model, &arguments.audited)?;
+    }
+    if given.has_captures {
+        let captures = &arguments.captures;
+        let labelled = draft.add_captures(captures, &arguments.audited, model.as_ref(), &mut observed)?;
+        draft.sections.push(if arguments.quick {
             Section::missing("learning", "Left out by `--quick`.")
         } else {
-            found.learning_curve(captures)
+            labelled.learning_curve(captures)
         });
-        verdicts.push(found.verdict);
-        sections.extend(found.sections);
-        tiles = found.tiles;
-        damage = damage.or(found.damage);
     }
-    if let Some(found) = of_model {
-        verdicts.push(found.verdict);
-        sections.extend(found.sections);
-        figures.extend(found.expected_sizes);
-        // What answers to labels showed stands first; what only the model says of, follows.
-        let measured: Vec<&str> = tiles.iter().map(|tile| tile.title).collect();
-        tiles.extend(found.tiles.into_iter().filter(|tile| !measured.contains(&tile.title)));
-        fix = found.fix;
-    }
+    let Draft { mut verdicts, tiles, fix, mut sections, mut figures, damage } = draft;
+    sections.push(given.provenance(&arguments)?);
     verdicts.extend(observed.verdict());
     if let Some(home) = home {
         verdicts.push(habits_verdict(&home));
@@ -90,6 +76,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
         sections.push(Section::new("seen", vec![text.to_owned()], figures));
     }
     sections.extend(observed.deviations().into_iter().chain(observed.latencies()));
+    let fix = fix.unwrap_or_else(|| "A model tells what would stop the leak, and what that costs.".to_owned());
     let report = Report { verdict, tiles, fix, sections };
     let written = match form.unwrap_or_default() {
         ReportForm::Html => html(report),

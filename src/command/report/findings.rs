@@ -1,5 +1,5 @@
-//! What labelled captures show, how good a model's answers are and how fast it is learned; and what a model says: how much its
-//! sizes give away, and what would stop that.
+//! What a report is made of: what labelled captures show, how good a model's answers are and how fast it is learned; and
+//! what a model says: how much its sizes give away, and what would stop that.
 
 use std::path::PathBuf;
 
@@ -31,60 +31,54 @@ use crate::command::pad::judged::{Curve, NamedWithReplies};
 /// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
 const CREDIBLE: f64 = 0.95;
 
-pub(super) struct CaptureFindings {
-    pub(super) verdict: Verdict,
-    /// Of the command, as a model's answers name it where there is a model; else of all secrets, by labels alone.
+/// A report as it grows.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// The most certain first.
+    pub(super) verdicts: Vec<Verdict>,
+    /// Of the command, as a model's answers name it where there is a model; else of all secrets, by labels alone. What only
+    /// the model says of follows.
     pub(super) tiles: Vec<Tile>,
+    /// `None` without a model.
+    pub(super) fix: Option<String>,
     pub(super) sections: Vec<Section>,
+    /// What an observer sees.
+    pub(super) figures: Vec<Figure>,
     pub(super) damage: Option<anyhow::Error>,
-    labelled: Measured,
 }
 
-impl CaptureFindings {
-    pub(super) fn new(
+impl Draft {
+    pub(super) fn add_captures(
+        &mut self,
         captures: &LabelledCaptures,
         audited: &AuditedModel,
         model: Option<&Model>,
         observed: &mut Observed,
-    ) -> Result<Self> {
+    ) -> Result<Measured> {
         let labelled = Measured::new(captures, audited, audited.pipeline(captures)?, model)?;
         let Measured { commands, audit: measured, .. } = &labelled;
         if observed.commands() == 0 {
             commands.seen().for_each(|(time_ns, bytes)| observed.add_command(time_ns, bytes));
             observed.end_of_file();
         }
-        let evaluation = audited.path().map(|path| labelled.evaluation(path)).transpose()?;
-        let verdict = match &evaluation {
-            Some(evaluation) => leak::measured_verdict(evaluation),
-            None => Verdict {
-                sentence: measured.sentence.clone(),
-                meaning: "This observer has no model, and learned from the labelled commands before each: a better one names \
-                          more."
-                    .to_owned(),
-            },
+        self.sections.push(shown(measured));
+        let (verdict, tiles) = if let Some(path) = audited.path() {
+            let evaluation = labelled.evaluation(path)?;
+            self.sections.push(leak::calibration(&evaluation));
+            (leak::measured_verdict(&evaluation), vec![leak::measured_tile(&evaluation)])
+        } else {
+            let meaning = "This observer has no model, and learned from the labelled commands before each: a better one \
+                           names more.";
+            let verdict = Verdict { sentence: measured.sentence.clone(), meaning: meaning.to_owned() };
+            (verdict, tiles(measured))
         };
-        let mut sections = vec![shown(measured)];
-        sections.extend(evaluation.as_ref().map(leak::calibration));
-        Ok(Self {
-            verdict,
-            tiles: evaluation
-                .as_ref()
-                .map_or_else(|| tiles(measured), |evaluation| vec![leak::measured_tile(evaluation)]),
-            sections,
-            damage: commands.damage.as_ref().map(|damage| damaged(damage, COVERED)),
-            labelled,
-        })
-    }
-
-    pub(super) fn learning_curve(&self, captures: &LabelledCaptures) -> Section {
-        let labelled = &self.labelled;
-        let inventory = labelled.inventory.clone();
-        let settings = captures.digests(&labelled.pipeline);
-        let settings = settings.map(|captures| LearningSettings { inventory, captures, ..LearningSettings::default() });
-        match settings.and_then(|settings| labelled.measured_curve(&settings)) {
-            Ok(curve) => leak::learning_curve(&curve),
-            Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),
+        self.verdicts.insert(0, verdict);
+        self.tiles.retain(|tile| tiles.iter().all(|measured| measured.title != tile.title));
+        self.tiles.splice(0..0, tiles);
+        if self.damage.is_none() {
+            self.damage = commands.damage.as_ref().map(|damage| damaged(damage, COVERED));
         }
+        Ok(labelled)
     }
 }
 
@@ -100,9 +94,18 @@ impl Measured {
         Ok(Evaluation::new(&run, evaluator.prior_bits(&pipeline)))
     }
 
-    fn measured_curve(&self, settings: &LearningSettings) -> Result<LearningCurve> {
+    pub(super) fn learning_curve(&self, captures: &LabelledCaptures) -> Section {
+        match self.measured_curve(captures) {
+            Ok(curve) => leak::learning_curve(&curve),
+            Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),
+        }
+    }
+
+    fn measured_curve(&self, captures: &LabelledCaptures) -> Result<LearningCurve> {
+        let (inventory, captures) = (self.inventory.clone(), captures.digests(&self.pipeline)?);
+        let settings = LearningSettings { inventory, captures, ..LearningSettings::default() };
         let labels = self.labels.clone().within(settings.inventory.as_ref())?;
-        let run = LearningRun { labels: &labels, input: &self.traffic, tolerance: self.tolerance, settings };
+        let run = LearningRun { labels: &labels, input: &self.traffic, tolerance: self.tolerance, settings: &settings };
         let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
         Ok(LearningCurve::measure(&run, &self.pipeline, outcome, &LabelCounts::Growing)?)
     }
@@ -139,19 +142,11 @@ const FIX: f64 = 1.05;
 /// The fewest commands of each size in the fix: alone in its size, a command is named for certain whatever the average is.
 const FEWEST: f64 = 2.0;
 
-pub(super) struct ModelFindings {
-    pub(super) verdict: Verdict,
-    pub(super) tiles: Vec<Tile>,
-    pub(super) fix: String,
-    /// `None` where there are no figures.
-    pub(super) expected_sizes: Option<Figure>,
-    pub(super) sections: Vec<Section>,
-}
-
-impl ModelFindings {
-    pub(super) fn new(model: &Model, audited: &AuditedModel) -> Result<Self> {
+impl Draft {
+    pub(super) fn add_model(&mut self, model: &Model, audited: &AuditedModel) -> Result<()> {
         if let Some(why) = model.learned.unfit_for_figures() {
-            return Ok(Self::without_figures(&why));
+            self.add_unfit(&why);
+            return Ok(());
         }
         let premises = audited.premises();
         let audit = Audit::new(model, &premises)?;
@@ -159,53 +154,46 @@ impl ModelFindings {
         let knowledge = EpsilonKnowledge::Distribution;
         let seen = Observation::new(&space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let prior = audited.prior(model).sentence;
-        let mut sections = vec![leak::sizes(&audit, model), leak::anonymity(&audit)];
-        if let Some(first) = sections.first_mut() {
-            first.text.push(format!("How probable commands are before their size is seen: {prior}."));
-            if model.inventory.is_none() {
-                let hint = "No inventory says which devices there are, so any number of each action is counted: name them \
-                            (`--inventory FILE`).";
-                first.text.push(hint.to_owned());
-            }
+        let mut sizes = leak::sizes(&audit, model);
+        sizes.text.push(format!("How probable commands are before their size is seen: {prior}."));
+        if model.inventory.is_none() {
+            let hint = "No inventory says which devices there are, so any number of each action is counted: name them \
+                        (`--inventory FILE`).";
+            sizes.text.push(hint.to_owned());
         }
-        let fix = if let Err(fault) = check_sizes(model) {
+        self.sections.extend([sizes, leak::anonymity(&audit)]);
+        self.fix = Some(if let Err(fault) = check_sizes(model) {
             let why = fault.to_string();
-            sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
-            fault.to_string()
+            self.sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
+            why
         } else {
             let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY)?;
             let curve = Curve::new(&home, &prior, |_| Ok(None))?;
             let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY)?;
             let text = "Padding makes sizes say less. Where it is drawn at random for each message, the figure holds for one \
                         message: unless it is keyed, it averages out over several.";
-            sections.push(Section::new("padding", vec![text.to_owned()], vec![curve.figure()]));
+            self.sections.push(Section::new("padding", vec![text.to_owned()], vec![curve.figure()]));
             let compared = Comparison::new(&traffic, &prior, &PaddingPolicy::None);
             let text = [compared.explained()].into_iter().chain(compared.faults()).collect();
-            sections.push(Section::new("countermeasures", text, compared.figures().into()));
+            self.sections.push(Section::new("countermeasures", text, compared.figures().into()));
             fix((&home, &traffic), &audit, audited)?
-        };
-        Ok(Self {
-            verdict: leak::verdict(&audit),
-            tiles: leak::tiles(&audit),
-            fix,
-            expected_sizes: Some(leak::expected_sizes(&seen_rows(&seen))),
-            sections,
-        })
+        });
+        self.verdicts.push(leak::verdict(&audit));
+        self.tiles.extend(leak::tiles(&audit));
+        self.figures.push(leak::expected_sizes(&seen_rows(&seen)));
+        Ok(())
     }
 
-    fn without_figures(why: &str) -> Self {
+    /// What is said of a model that is not fit for figures.
+    fn add_unfit(&mut self, why: &str) {
         let (sentence, meaning) = why.split_once(": ").unwrap_or((why, ""));
         let missing = |id| Section::missing(id, format!("There are no figures, since {sentence}."));
-        Self {
-            verdict: Verdict {
-                sentence: format!("No leak is announced or denied: {sentence}."),
-                meaning: format!("{meaning}."),
-            },
-            tiles: Vec::new(),
-            fix: "What would stop the leak is not known, since its sizes are not.".to_owned(),
-            expected_sizes: None,
-            sections: ["sizes", "anonymity", "padding", "countermeasures"].map(missing).into(),
-        }
+        self.verdicts.push(Verdict {
+            sentence: format!("No leak is announced or denied: {sentence}."),
+            meaning: format!("{meaning}."),
+        });
+        self.fix = Some("What would stop the leak is not known, since its sizes are not.".to_owned());
+        self.sections.extend(["sizes", "anonymity", "padding", "countermeasures"].map(missing));
     }
 }
 
