@@ -18,10 +18,10 @@ use super::frames::{check_columns, check_target, known_kind};
 use super::notices::{LossLimit, MAX_NOTES, PayloadLoss};
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
-use super::session::{Operand, Session};
-use super::shared_options::{ClockOption, INPUT, MEASURING, OUTPUT, STAGES, TimeCut, TimeRangeOption};
-use super::start_point::{Continuation, ContinuedRun, FILE, found_pipeline, prepare, refuse_model, report_unsaved};
-use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
+use super::session::Session;
+use super::shared_options::{ClockOption, MEASURING, OUTPUT, STAGES, TimeCut};
+use super::start_point::{ContinuedRun, FILE, StartPoint, refuse_model, report_unsaved};
+use super::traffic_input::{StageOptionArguments, choose_gateway};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -40,17 +40,7 @@ use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
     defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    input: TrafficInput,
-
-    /// Continue from this saved frame stream, such as `-`; a file needs no option
-    #[arg(long, value_name = "FILE", help_heading = INPUT)]
-    from: Vec<PathBuf>,
-
-    #[command(flatten)]
-    range: TimeRangeOption,
-
-    #[command(flatten)]
-    continuation: Continuation,
+    start: StartPoint,
 
     #[command(flatten)]
     options: StageOptionArguments,
@@ -106,37 +96,28 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {
-    let from = std::mem::take(&mut arguments.from);
-    arguments.input.operands.splice(0..0, from.into_iter().map(Operand::stream));
-    let arguments = &arguments;
+    arguments.start.take_streams();
+    let (arguments, start) = (&arguments, &arguments.start);
     let format =
         arguments.output.form(arguments.format, OutputFormat::value_variants(), "sizeleak run")?.unwrap_or_default();
-    arguments.input.check()?;
-    let found = found_pipeline(&arguments.input)?;
+    start.input.check()?;
+    let found = start.found_pipeline()?;
     let pipeline = configure(arguments, found.as_ref())?;
-    let mut pipeline = arguments.continuation.limit(pipeline, &arguments.input, &arguments.kind, format)?;
+    let mut pipeline = start.limit(pipeline, &arguments.kind, format)?;
     let selection = select(arguments, format, &pipeline);
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
     let cut = arguments.cut()?;
-    let mut prepared = prepare(
-        &mut pipeline,
-        (&arguments.input, &arguments.continuation),
-        &arguments.continuation.needed(&arguments.kind),
-        arguments.without_model(found.as_ref()),
-        session,
-        &interrupt,
-    )?;
+    let found = arguments.without_model(found.as_ref());
+    let mut prepared = start.prepare(&mut pipeline, &arguments.kind, found, session, &interrupt)?;
     let saves = prepared.saves();
-    let has_traffic = !arguments.continuation.has_no_traffic(&arguments.input);
-    let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
+    let continued = start.begin(&mut prepared, &pipeline)?;
     for (kind, stage) in pipeline.consumed(&arguments.kind) {
         say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
     }
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
     let mut file = arguments.output.create()?;
-    continued.as_mut().map_or(Ok(()), ContinuedRun::create)?;
     let output = file.writer()?;
     check_target(format, &output)?;
     let style = arguments.clock.style(HexLength::default(), &output)?;
@@ -209,7 +190,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
 
 impl Arguments {
     fn cut(&self) -> Result<TimeCut> {
-        let range = self.range.range()?;
+        let range = self.start.range.range()?;
         if !range.is_everything() && self.kind.iter().any(|kind| ["packets", "segments"].contains(&kind.as_str())) {
             let fault = "`--since` and `--until` choose records, commands and answers, not packets and segments";
             return Err(usage!(fault));
@@ -233,9 +214,9 @@ impl Arguments {
 }
 
 fn configure(arguments: &Arguments, found: Option<&Pipeline>) -> Result<Pipeline> {
-    let input = &arguments.input;
+    let StartPoint { input, .. } = &arguments.start;
     if let Some(found) = arguments.without_model(found).filter(|_| !input.captures().is_empty()) {
-        refuse_model(&found.making(&arguments.continuation.needed(&arguments.kind), None))?;
+        refuse_model(&found.making(&arguments.start.needed(&arguments.kind), None))?;
     }
     let mut pipeline = match (input.pipeline()?, found) {
         (Some(file), _) => Pipeline::read(file)?,

@@ -18,43 +18,9 @@ use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
-use super::session::Session;
-use super::shared_options::INPUT;
+use super::session::{Operand, Session};
+use super::shared_options::{INPUT, TimeRangeOption};
 use super::traffic_input::TrafficInput;
-
-/// Prepares the run of a pipeline up to where it makes these kinds, at the captures or at saved streams; `found` is a
-/// pipeline whose model nobody named. Nothing is written if two files conflict.
-pub(super) fn prepare(
-    pipeline: &mut Pipeline,
-    (input, continuation): (&TrafficInput, &Continuation),
-    kinds: &[String],
-    found: Option<&Pipeline>,
-    session: &mut Session,
-    interrupt: &Interrupt,
-) -> Result<PreparedRun> {
-    let streams = if continuation.is_used() { Vec::new() } else { input.streams() };
-    if let Some(again) = named_twice(&streams) {
-        return Err(usage!("{} is named twice: its traffic would count twice", again.display()));
-    }
-    if !streams.is_empty() {
-        let replay = open_streams(&streams, interrupt)?;
-        let position = pipeline.index_of(&replay)?;
-        let behind = found.map(|found| found.making(kinds, Some(position)).behind(position));
-        behind.as_ref().map_or(Ok(()), refuse_model)?;
-        *pipeline = pipeline.making(kinds, Some(position));
-        session.check_files(pipeline.files(Some(position + 1)))?;
-        say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
-        return Ok(pipeline.prepare_from(Some((position, replay)))?);
-    }
-    *pipeline = pipeline.making(kinds, None);
-    if !continuation.has_no_traffic(input) {
-        session.check(pipeline)?;
-        return Ok(pipeline.prepare_from(None)?);
-    }
-    session.check_files(pipeline.files(Some(1)))?;
-    let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
-    Ok(pipeline.prepare_from(Some((0, SavedStream::empty(source)?)))?)
-}
 
 fn open_streams(streams: &[PathBuf], interrupt: &Interrupt) -> Result<SavedStream> {
     let opened = match streams {
@@ -92,13 +58,6 @@ pub(super) const FILE: &str = "pipeline.toml";
 
 const MODEL: &str = "model";
 
-/// The pipeline of the current folder, if none is named and there is one.
-pub(super) fn found_pipeline(input: &TrafficInput) -> Result<Option<Pipeline>> {
-    let file = Path::new(FILE);
-    let is_wanted = input.pipeline()?.is_none() && file.is_file();
-    Ok(if is_wanted { Some(Pipeline::read(file)?) } else { None })
-}
-
 /// Checks that what the user names is not answered with a model that only the file names: it may be of another gateway.
 pub(super) fn refuse_model(pipeline: &Pipeline) -> Result<()> {
     let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
@@ -115,9 +74,19 @@ const KINDS: [&str; 6] = ["flow", "session", "record", "notice", "hello", "summa
 
 const LAST_KIND: &str = "record";
 
-/// Where the flows of a run come from, and go to.
+/// What a run reads, of which time, and where its flows come from and go to.
 #[derive(Debug, Args)]
-pub(super) struct Continuation {
+pub(super) struct StartPoint {
+    #[command(flatten)]
+    pub(super) input: TrafficInput,
+
+    /// Continue from this saved frame stream, such as `-`; a file needs no option
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    from: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) range: TimeRangeOption,
+
     /// Continue the flows of an earlier run from the state in FILE, and leave the next state there. For captures that
     /// arrive one by one: flows go on from each to the next, and the frames of all runs together are those of one run
     /// over all captures, which must not overlap in time. A new state begins where there is no FILE. The run ends with
@@ -133,40 +102,77 @@ pub(super) struct Continuation {
 #[derive(Debug)]
 pub(super) struct ContinuedRun<'a> {
     pub(super) path: &'a Path,
-    /// The states that it will leave; `None` if it ends all flows.
-    pending: Option<PendingCheckpoint>,
-    file: Option<OutputFile>,
+    /// The states that it will leave, and their file; `None` if it ends all flows.
+    next: Option<(PendingCheckpoint, OutputFile)>,
 }
 
-impl Continuation {
-    fn is_used(&self) -> bool {
-        self.state.is_some()
+impl StartPoint {
+    /// Puts the streams that `--from` names before what is named without an option.
+    pub(super) fn take_streams(&mut self) {
+        let from = std::mem::take(&mut self.from);
+        self.input.operands.splice(0..0, from.into_iter().map(Operand::stream));
+    }
+
+    /// The pipeline of the current folder, if none is named and there is one.
+    pub(super) fn found_pipeline(&self) -> Result<Option<Pipeline>> {
+        let file = Path::new(FILE);
+        let is_wanted = self.input.pipeline()?.is_none() && file.is_file();
+        Ok(if is_wanted { Some(Pipeline::read(file)?) } else { None })
     }
 
     /// Whether the run only ends the flows of earlier ones.
-    pub(super) fn has_no_traffic(&self, input: &TrafficInput) -> bool {
-        self.finish && input.captures().is_empty()
+    fn has_no_traffic(&self) -> bool {
+        self.finish && self.input.captures().is_empty()
     }
 
     /// The kinds that a pipeline has to make, given those that are asked for.
     pub(super) fn needed(&self, kinds: &[String]) -> Vec<String> {
-        if self.is_used() { vec![LAST_KIND.to_owned()] } else { kinds.to_vec() }
+        if self.state.is_some() { vec![LAST_KIND.to_owned()] } else { kinds.to_vec() }
+    }
+
+    /// Prepares the run of a pipeline up to where it makes these kinds, at the captures or at saved streams; `found` is a
+    /// pipeline whose model nobody named. Nothing is written if two files conflict.
+    pub(super) fn prepare(
+        &self,
+        pipeline: &mut Pipeline,
+        kinds: &[String],
+        found: Option<&Pipeline>,
+        session: &mut Session,
+        interrupt: &Interrupt,
+    ) -> Result<PreparedRun> {
+        let kinds = self.needed(kinds);
+        let streams = if self.state.is_some() { Vec::new() } else { self.input.streams() };
+        if let Some(again) = named_twice(&streams) {
+            return Err(usage!("{} is named twice: its traffic would count twice", again.display()));
+        }
+        if !streams.is_empty() {
+            let replay = open_streams(&streams, interrupt)?;
+            let position = pipeline.index_of(&replay)?;
+            let behind = found.map(|found| found.making(&kinds, Some(position)).behind(position));
+            behind.as_ref().map_or(Ok(()), refuse_model)?;
+            *pipeline = pipeline.making(&kinds, Some(position));
+            session.check_files(pipeline.files(Some(position + 1)))?;
+            say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
+            return Ok(pipeline.prepare_from(Some((position, replay)))?);
+        }
+        *pipeline = pipeline.making(&kinds, None);
+        if !self.has_no_traffic() {
+            session.check(pipeline)?;
+            return Ok(pipeline.prepare_from(None)?);
+        }
+        session.check_files(pipeline.files(Some(1)))?;
+        let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
+        Ok(pipeline.prepare_from(Some((0, SavedStream::empty(source)?)))?)
     }
 
     /// Lets a pipeline end where its state can be saved. Fails if other kinds are asked for, or the rows of the format
     /// would say something of flows that an earlier run has seen.
-    pub(super) fn limit(
-        &self,
-        pipeline: Pipeline,
-        input: &TrafficInput,
-        kinds: &[String],
-        format: OutputFormat,
-    ) -> Result<Pipeline> {
+    pub(super) fn limit(&self, pipeline: Pipeline, kinds: &[String], format: OutputFormat) -> Result<Pipeline> {
         let Some(path) = &self.state else { return Ok(pipeline) };
         if path.as_os_str() == "-" {
             return Err(usage!("`--state` names a file that is read and written, not `-`"));
         }
-        if let Some(stream) = input.streams().first() {
+        if let Some(stream) = self.input.streams().first() {
             return Err(usage!("{} is a saved stream: runs with `--state` read captures", stream.display()));
         }
         if let Some(kind) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
@@ -184,12 +190,7 @@ impl Continuation {
         Ok(pipeline.until_records()?)
     }
 
-    pub(super) fn begin(
-        &self,
-        prepared: &mut PreparedRun,
-        pipeline: &Pipeline,
-        has_traffic: bool,
-    ) -> Result<Option<ContinuedRun<'_>>> {
+    pub(super) fn begin(&self, prepared: &mut PreparedRun, pipeline: &Pipeline) -> Result<Option<ContinuedRun<'_>>> {
         let Some(path) = &self.state else { return Ok(None) };
         let named = |error: anyhow::Error| with_code(1, error).context(path.display().to_string());
         match Checkpoint::read(path) {
@@ -197,7 +198,7 @@ impl Continuation {
                 let continued = prepared.continue_from(pipeline, &checkpoint);
                 continued.map_err(|error| named(error.into()))?;
             }
-            Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound && has_traffic => {
+            Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound && !self.has_no_traffic() => {
                 say("sizeleak", &format!("there is no state in {}: a new one begins", path.display()));
             }
             Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound => {
@@ -205,33 +206,25 @@ impl Continuation {
             }
             Err(error) => return Err(named(error.into())),
         }
-        let pending = if self.finish { None } else { Some(prepared.leave_state(pipeline)?) };
-        Ok(Some(ContinuedRun { path, pending, file: None }))
+        if self.finish {
+            return Ok(Some(ContinuedRun { path, next: None }));
+        }
+        let pending = prepared.leave_state(pipeline)?;
+        let mut file = OutputFile::create(path)?;
+        // It holds segments with their content.
+        file.make_private()?;
+        Ok(Some(ContinuedRun { path, next: Some((pending, file)) }))
     }
 }
 
 impl ContinuedRun<'_> {
-    pub(super) fn create(&mut self) -> Result<()> {
-        if self.pending.is_some() {
-            let mut file = OutputFile::create(self.path)?;
-            // It holds segments with their content.
-            file.make_private()?;
-            self.file = Some(file);
-        }
-        Ok(())
-    }
-
     pub(super) fn unread(&self) -> anyhow::Error {
-        self.unchanged("the output was not read to its end")
-    }
-
-    fn unchanged(&self, why: &str) -> anyhow::Error {
-        with_code(1, anyhow!("{} is unchanged: {why}", self.path.display()))
+        unchanged(self.path, "the output was not read to its end")
     }
 
     /// Keeps the next state, or removes the last one, after a run that has succeeded, and whose output is kept.
-    pub(super) fn keep(mut self) -> Result<()> {
-        let (Some(pending), Some(mut file)) = (self.pending.take(), self.file.take()) else {
+    pub(super) fn keep(self) -> Result<()> {
+        let Some((pending, mut file)) = self.next else {
             return match fs::remove_file(self.path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     let fault = format!("the flows are ended, but {} cannot be removed", self.path.display());
@@ -240,7 +233,7 @@ impl ContinuedRun<'_> {
                 _ => Ok(()),
             };
         };
-        let Some(checkpoint) = pending.taken() else { return Err(self.unchanged("a stage has left no state")) };
+        let Some(checkpoint) = pending.taken() else { return Err(unchanged(self.path, "a stage has left no state")) };
         let written = checkpoint.to_bytes().map_err(anyhow::Error::from).and_then(|bytes| {
             file.writer()?.write_all(&bytes)?;
             Ok(())
@@ -248,4 +241,8 @@ impl ContinuedRun<'_> {
         written.with_context(|| format!("{} is unchanged", self.path.display()))?;
         Ok(file.keep()?)
     }
+}
+
+fn unchanged(state: &Path, why: &str) -> anyhow::Error {
+    with_code(1, anyhow!("{} is unchanged: {why}", state.display()))
 }
