@@ -316,7 +316,7 @@ fn compare(
     form: ReportForm<'_>,
     session: &mut Session,
 ) -> Result<()> {
-    let with = |variant: &PipelineVariant| format!("with `{variant}`");
+    let with = |variant: &PipelineVariant| format!("with `{}`", variant.name);
     let mut pipelines = Vec::new();
     for variant in variants {
         let pipeline = input.pipeline(variant, true).with_context(|| with(variant))?;
@@ -331,7 +331,7 @@ fn compare(
         let judged = judge(input, (&traffic, &labels), number, pipeline);
         let (run, evaluation) = judged.with_context(|| with(variant))?;
         first_damage = first_damage.or_else(|| run.damage.clone());
-        runs.push(ComparedRun { pipeline: variant.to_string(), run, evaluation });
+        runs.push(ComparedRun { pipeline: variant.name.clone(), run, evaluation });
     }
     let comparison = Comparison::new(&labels, runs);
     if form.is_csv() {

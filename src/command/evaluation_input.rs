@@ -1,7 +1,7 @@
 //! The model and the labelled captures of `evaluate`.
 
-use std::fmt::{Display, Formatter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Result;
 use clap::Args;
@@ -50,12 +50,11 @@ impl EvaluationInput {
     }
 
     pub(super) fn only_pipeline(&self) -> Result<Pipeline> {
-        let variant = match (self.captures.traffic.pipeline()?, &self.pipeline) {
-            (Some(named), Some(option)) => return Err(both_pipelines(option, named)),
-            (Some(named), None) => PipelineVariant::File(named.to_owned()),
-            (None, _) => PipelineVariant::Options(Vec::new()),
-        };
-        self.pipeline(&variant, false)
+        let named = self.captures.traffic.pipeline()?;
+        if let (Some(named), Some(option)) = (named, &self.pipeline) {
+            return Err(both_pipelines(option, named));
+        }
+        self.pipeline(&PipelineVariant { file: named.map(Path::to_owned), ..PipelineVariant::default() }, false)
     }
 
     pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet> {
@@ -89,52 +88,42 @@ impl EvaluationInput {
 
     /// A pipeline with the models that are named, or else with its own. `keeps_own`: one that has models keeps them whatever is named.
     pub(super) fn pipeline(&self, variant: &PipelineVariant, keeps_own: bool) -> Result<Pipeline> {
-        let (file, options) = match variant {
-            PipelineVariant::Options(options) => (self.pipeline.as_deref(), options.as_slice()),
-            PipelineVariant::File(file) => (Some(file.as_path()), &[][..]),
-        };
+        let file = variant.file.as_deref().or(self.pipeline.as_deref());
         let own = file.map(Pipeline::read).transpose()?.map_or_else(Vec::new, |pipeline| pipeline.models());
         let keeps_own = self.model.is_empty() || keeps_own && !own.is_empty();
-        self.captures.pipeline(file, if keeps_own { &own } else { &self.model }, options)
+        self.captures.pipeline(file, if keeps_own { &own } else { &self.model }, &variant.options)
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PipelineVariant {
-    /// By options of stages, `stage.key=value` each; without any, not at all.
-    Options(Vec<String>),
-    File(PathBuf),
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PipelineVariant {
+    /// As it was given.
+    pub(super) name: String,
+    /// Its file; `None` for the one that `--pipeline` names, or the standard pipeline.
+    file: Option<PathBuf>,
+    /// Options of stages that change it, `stage.key=value` each.
+    options: Vec<String>,
 }
 
-impl std::str::FromStr for PipelineVariant {
+impl FromStr for PipelineVariant {
     type Err = String;
 
     /// Reads options separated by commas, the word `standard`, or the path of a pipeline file. A value may contain
     /// commas: a part without `=` belongs to the option before it.
     fn from_str(text: &str) -> Result<Self, String> {
+        let mut variant = Self { name: text.to_owned(), ..Self::default() };
         if text == STANDARD {
-            return Ok(Self::Options(Vec::new()));
+            return Ok(variant);
         }
-        let mut options: Vec<String> = Vec::new();
         for part in text.split(',') {
-            match options.last_mut() {
-                _ if part.contains('=') => options.push(part.to_owned()),
+            match variant.options.last_mut() {
+                _ if part.contains('=') => variant.options.push(part.to_owned()),
                 Some(last) => last.extend([",", part]),
                 None if text.is_empty() => return Err("it is empty: name options or a pipeline file".to_owned()),
-                None => return Ok(Self::File(PathBuf::from(text))),
+                None => return Ok(Self { file: Some(text.into()), ..variant }),
             }
         }
-        Ok(Self::Options(options))
-    }
-}
-
-impl Display for PipelineVariant {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Options(options) if options.is_empty() => formatter.write_str(STANDARD),
-            Self::Options(options) => formatter.write_str(&options.join(",")),
-            Self::File(file) => write!(formatter, "{}", file.display()),
-        }
+        Ok(variant)
     }
 }
 
@@ -155,27 +144,23 @@ pub(super) fn order_remark(order: &PermutationTest, p_value: &str) -> Option<Str
 mod tests {
     use super::*;
 
-    fn options(options: &[&str]) -> PipelineVariant {
-        PipelineVariant::Options(options.iter().map(|text| (*text).to_owned()).collect())
-    }
-
     #[test]
     fn variants_are_options_or_a_file() {
-        let variant = |text: &str| text.parse::<PipelineVariant>().unwrap();
-        assert_eq!(variant("pruner.mode=paper"), options(&["pruner.mode=paper"]));
-        assert_eq!(variant("a.gap=1s,b.keep=0.9"), options(&["a.gap=1s", "b.keep=0.9"]));
-        let with_commas = options(&["f.gateway=10.0.0.1,10.0.0.2", "b.keep=1"]);
-        assert_eq!(variant("f.gateway=10.0.0.1,10.0.0.2,b.keep=1"), with_commas);
-        assert_eq!(variant("own/pipeline.toml"), PipelineVariant::File("own/pipeline.toml".into()));
-        assert_eq!(variant("standard"), options(&[]));
-        assert_eq!(variant("./standard"), PipelineVariant::File("./standard".into()));
-        assert!("".parse::<PipelineVariant>().is_err());
-    }
-
-    #[test]
-    fn variants_are_shown_as_they_were_given() {
-        for text in ["standard", "a.gap=1s,b.keep=0.9", "own/pipeline.toml"] {
-            assert_eq!(text.parse::<PipelineVariant>().unwrap().to_string(), text);
+        for (text, file, options) in [
+            ("pruner.mode=paper", None, &["pruner.mode=paper"][..]),
+            ("a.gap=1s,b.keep=0.9", None, &["a.gap=1s", "b.keep=0.9"]),
+            ("f.gateway=10.0.0.1,10.0.0.2,b.keep=1", None, &["f.gateway=10.0.0.1,10.0.0.2", "b.keep=1"]),
+            ("own/pipeline.toml", Some("own/pipeline.toml"), &[]),
+            ("standard", None, &[]),
+            ("./standard", Some("./standard"), &[]),
+        ] {
+            let variant: PipelineVariant = text.parse().unwrap();
+            assert_eq!(
+                (variant.file.as_deref(), variant.options),
+                (file.map(Path::new), options.iter().map(ToString::to_string).collect())
+            );
+            assert_eq!(variant.name, text, "it is shown as it was given");
         }
+        assert!("".parse::<PipelineVariant>().is_err());
     }
 }
