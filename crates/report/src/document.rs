@@ -38,15 +38,8 @@ pub struct Verdict {
 pub struct Tile {
     pub title: &'static str,
     pub source: String,
-    /// The observers; none if nothing is known of the secret.
-    pub rows: Vec<TileRow>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct TileRow {
-    pub observer: &'static str,
-    /// The share of commands.
-    pub named: Value,
+    /// The share of commands, for each of the observers; `None` if nothing is known of the secret.
+    pub named: Option<[Value; 3]>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -245,10 +238,8 @@ impl<V: Into<Self>> From<Option<V>> for Value {
 const OBSERVERS: [&str; 3] = ["guessing", "size", "size and replies"];
 
 impl Tile {
-    /// How often each of the observers names a secret; `None` if nothing is known of it.
-    pub fn new(title: &'static str, source: String, named: Option<[Value; 3]>) -> Self {
-        let row = |(observer, named)| TileRow { observer, named };
-        Self { title, source, rows: OBSERVERS.into_iter().zip(named.into_iter().flatten()).map(row).collect() }
+    pub(crate) fn observers(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        OBSERVERS.into_iter().zip(self.named.iter().flatten())
     }
 }
 

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::document::{CAPTION, Figure, Report, Tile, TileRow, Value};
+use crate::document::{CAPTION, Figure, Report, Tile, Value};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
 const MAX_ROWS: usize = 60;
@@ -32,15 +32,15 @@ pub(crate) fn markdown(report: &Report) -> String {
 }
 
 fn write_tiles(text: &mut String, report: &Report) {
-    let Some(known) = report.tiles.iter().find(|tile| !tile.rows.is_empty()) else { return };
-    let observers = known.rows.iter().map(|row| Value::from(format!("by {}", row.observer)));
-    let columns = [Value::from("named correctly")].into_iter().chain(observers).chain(["".into()]);
     let row = |tile: &Tile| {
-        let named = tile.rows.iter().map(|row| row.named.clone());
-        [Value::from(tile.title)].into_iter().chain(named).chain([tile.source.as_str().into()]).collect()
+        let [guessing, size, replies] = tile.named.clone()?;
+        Some([tile.title.into(), guessing, size, replies, tile.source.as_str().into()])
     };
-    let rows = report.tiles.iter().filter(|tile| !tile.rows.is_empty()).map(row).collect();
-    let figure = Figure::of("tiles", columns.map(|name| name.shown()).collect(), rows);
+    let columns = "named correctly | by guessing | by size | by size and replies |";
+    let figure = Figure::new("tiles", columns, report.tiles.iter().filter_map(row));
+    if figure.rows.is_empty() {
+        return;
+    }
     text.push_str(&(markdown_table(&figure.columns, &figure.numeric(), shown(&figure.rows)) + "\n"));
 }
 
@@ -158,9 +158,10 @@ impl Figure {
     }
 }
 
-impl TileRow {
+impl Value {
+    /// Of the bar of a share, in percent.
     fn width(&self) -> String {
-        format!("{:.1}", 100.0 * self.named.number().unwrap_or(0.0).clamp(0.0, 1.0))
+        format!("{:.1}", 100.0 * self.number().unwrap_or(0.0).clamp(0.0, 1.0))
     }
 }
 

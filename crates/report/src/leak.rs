@@ -50,7 +50,8 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
             let of_replies = with_replies.and_then(|learned| Some(named(secret(learned)?.named, learned)));
             [named(by_size.guessing, &audit.by_size), named(by_size.named, &audit.by_size), of_replies.into()]
         };
-        Tile::new(title, "computed from the model".to_owned(), secret(&audit.by_size).map(of_secret))
+        let source = "computed from the model".to_owned();
+        Tile { title, source, named: secret(&audit.by_size).map(of_secret) }
     };
     let [command, number, kinds] = SECRETS;
     vec![
@@ -179,7 +180,7 @@ pub fn measured_tile(evaluation: &Evaluation) -> Tile {
         None => [guessing, after, Unknown],
     };
     let source = format!("measured: the model's answers to {} labelled commands", evaluation.commands);
-    Tile::new(SECRETS[0], source, Some(named))
+    Tile { title: SECRETS[0], source, named: Some(named) }
 }
 
 pub fn calibration(evaluation: &Evaluation) -> Section {

@@ -121,7 +121,7 @@ fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
     let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| {
         let source = format!("measured on {} labelled commands", size.map_or(0, |leak| leak.commands));
         let replies = Value::from(replies.map(|leak| within(leak.named)));
-        Tile::new(title, source, size.map(|leak| [within(leak.guessing), within(leak.named), replies]))
+        Tile { title, source, named: size.map(|leak| [within(leak.guessing), within(leak.named), replies]) }
     };
     by_secret(&measured.by_size).into_iter().zip(by_secret(&measured.with_reply_bytes)).map(tile).collect()
 }
