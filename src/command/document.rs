@@ -108,9 +108,7 @@ pub(super) fn as_text(document: &[Block], columns: usize) -> String {
 
 fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     let mut table = Table::new();
-    let arrangement =
-        if natural_width(header, rows) > columns { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
-    table.load_style(presets::NOTHING).set_content_arrangement(arrangement);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
     table.set_header(header).add_rows(rows);
     for (column, at) in table.column_iter_mut().zip(0..) {
@@ -120,14 +118,6 @@ fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<Strin
         }
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
-}
-
-fn natural_width(header: &[String], rows: &[Vec<String>]) -> usize {
-    let widest = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at)).chain(header.get(at));
-        cells.flat_map(|cell| cell.lines()).map(width).max().unwrap_or(0)
-    };
-    (0..header.len()).map(|at| widest(at) + usize::from(GAP)).sum::<usize>().saturating_sub(usize::from(GAP))
 }
 
 fn broken(text: &str, indent: usize, columns: usize) -> String {
