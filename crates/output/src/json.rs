@@ -72,7 +72,7 @@ pub(crate) fn rows(frame: &Frame, binary: HexLength) -> io::Result<Vec<(String, 
         Frame::Deviation(body) => value(body),
         Frame::Notice(body) => value(body),
         Frame::Summary(body) => {
-            let stages: Vec<Value> = body.stages.iter().map(|row| stage(row, binary)).collect();
+            let stages = body.stages.iter().map(|row| stage(row, binary)).collect::<io::Result<Vec<Value>>>()?;
             Ok(json!({ "stages": stages }))
         }
         Frame::Unknown(body) => Ok(unknown(&body.kind, &body.value, binary)),
@@ -108,16 +108,12 @@ fn segment(row: &Segment<'_>, binary: HexLength) -> Value {
     })
 }
 
-fn stage(row: &StageSummary, binary: HexLength) -> Value {
-    let mut fields = Map::new();
-    fields.insert("stage".into(), row.stage.clone().into());
-    fields.insert("frames_in".into(), row.frames_in.into());
-    fields.insert("frames_out".into(), row.frames_out.into());
-    fields.insert("bytes_in".into(), row.bytes_in.into());
-    fields.extend(row.counters.iter().map(|(name, count)| (name.clone(), (*count).into())));
-    fields.insert("latency".into(), hex(&row.latency, binary).into());
-    fields.insert("queue".into(), hex(&row.queue, binary).into());
-    fields.into()
+fn stage(row: &StageSummary, binary: HexLength) -> io::Result<Value> {
+    let mut fields = value(row)?;
+    for (name, histogram) in [("latency", &row.latency), ("queue", &row.queue)] {
+        fields[name] = hex(histogram, binary).into();
+    }
+    Ok(fields)
 }
 
 /// A body of an unknown kind; hexadecimal digits where JSON cannot express it.
