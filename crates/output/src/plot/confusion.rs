@@ -105,22 +105,22 @@ impl ConfusionFigure {
         drawn
     }
 
-    fn taken(&self, truth: usize) -> &[f64] {
-        self.confusion.taken.get(truth).map_or(&[], Vec::as_slice)
-    }
-
-    fn missed(&self, truth: usize) -> f64 {
-        self.confusion.missed.get(truth).copied().unwrap_or_default()
+    /// What a true action is taken for, and how often it is in no answer.
+    fn answers(&self, truth: usize) -> (&[f64], f64) {
+        let Confusion { taken, missed, .. } = &self.confusion;
+        (taken.get(truth).map_or(&[], Vec::as_slice), missed.get(truth).copied().unwrap_or_default())
     }
 
     fn total(&self, truth: usize) -> f64 {
-        self.taken(truth).iter().sum::<f64>() + self.missed(truth)
+        let (taken, missed) = self.answers(truth);
+        taken.iter().sum::<f64>() + missed
     }
 
     fn row(&self, truth: usize, drawn: &[usize]) -> Row<'_> {
-        let taken = drawn.iter().map(|at| self.taken(truth).get(*at).copied().unwrap_or_default());
+        let (taken, missed) = self.answers(truth);
+        let cells = drawn.iter().map(|at| taken.get(*at).copied().unwrap_or_default()).chain([missed]);
         let name = self.actions.get(truth).map_or("", |action| action.action.as_str());
-        Row { name, cells: taken.chain([self.missed(truth)]).collect(), total: self.total(truth) }
+        Row { name, cells: cells.collect(), total: self.total(truth) }
     }
 }
 
