@@ -160,8 +160,7 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
     Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
 }
 
-/// The name of a column whose type says the unit of times: `time` for `time_ns`.
-#[cfg(any(feature = "parquet", feature = "arrow"))]
+/// The name of a column whose type says the unit of times, or where they are seconds: `time` for `time_ns`.
 pub(crate) fn typed_name(name: &str, content: ColumnType) -> &str {
     if content == Time { name.strip_suffix("_ns").unwrap_or(name) } else { name }
 }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use crate::columns::{Column, ColumnType, cell, entries, flat_columns, rows};
+use crate::columns::{Column, ColumnType, cell, entries, flat_columns, rows, typed_name};
 use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_style::TextFormat;
 use crate::{HexLength, KindSelection, TimeFormat, json};
@@ -87,7 +87,7 @@ impl TextFormat for ZeekLog {
         if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
-        let own = self.columns.iter().map(|column| (field_name(column), type_of(column.content)));
+        let own = self.columns.iter().map(|column| (typed_name(column.name, column.content), type_of(column.content)));
         let (names, types): (Vec<_>, Vec<_>) = FLOW_FIELDS.into_iter().chain(own).unzip();
         writeln!(output, "#separator \\x09\n#set_separator\t,\n#empty_field\t{EMPTY}\n#unset_field\t{UNSET}")?;
         writeln!(output, "#path\t{}\n#fields\t{}\n#types\t{}", self.path, names.join("\t"), types.join("\t"))
@@ -111,11 +111,6 @@ impl TextFormat for ZeekLog {
         }
         writeln!(output, "#close\t{}", TimeFormat::default().strftime(self.last_ns, "%Y-%m-%d-%H-%M-%S"))
     }
-}
-
-/// The name of a field: times are seconds.
-fn field_name(column: &Column) -> &'static str {
-    column.name.strip_suffix("_ns").unwrap_or(column.name)
 }
 
 fn type_of(content: ColumnType) -> &'static str {
