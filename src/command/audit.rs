@@ -382,13 +382,10 @@ impl<'a> TunnelReport<'a> {
 
     fn beside<F: Fn(&Learned) -> Value>(&self, title: &str, rows: impl Iterator<Item = (&'static str, F)>) -> Document {
         let TunnelAudit { by_size, through_tunnel, beside_background, .. } = &self.audit;
-        let columns = format!("{title} | by size alone | through the tunnel");
-        let (Some(beside), Some(background)) = (beside_background, self.background) else {
-            let rows = rows.map(|(name, value)| [name.into(), value(by_size), value(through_tunnel)]);
-            return figure(&Figure::new("beside", &columns, rows));
-        };
-        let columns = format!("{columns} | beside {}", flows_in_words(background.flows));
-        let rows = rows.map(|(name, value)| [name.into(), value(by_size), value(through_tunnel), value(beside)]);
-        figure(&Figure::new("beside", &columns, rows))
+        let mut columns = vec![title.to_owned(), "by size alone".to_owned(), "through the tunnel".to_owned()];
+        columns.extend(self.background.map(|background| format!("beside {}", flows_in_words(background.flows))));
+        let seen = || [by_size, through_tunnel].into_iter().chain(beside_background);
+        let rows = rows.map(|(name, value)| [name.into()].into_iter().chain(seen().map(&value)).collect());
+        figure(&Figure::of("beside", columns, rows.collect()))
     }
 }
