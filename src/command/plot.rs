@@ -153,7 +153,10 @@ impl Arguments {
 fn home_of(text: &str, gateways: &[IpAddr]) -> Result<(String, HomeHabits)> {
     let profile = content::parsed(text)?;
     let (gateway, home) = content::home(&profile, gateways)?;
-    Ok((format!("Habits of the home behind {gateway}"), content::habits(&home, profile.zone())))
+    let (days, commands, zone) = (home.learned_days(), home.sightings().count(), profile.zone());
+    let about = format!("{days} whole days, {commands} commands; clock: {zone}");
+    let habits = HomeHabits { about, actions: home.week(), routines: home.routines() };
+    Ok((format!("Habits of the home behind {gateway}"), habits))
 }
 
 /// What a report says of a figure.

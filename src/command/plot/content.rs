@@ -8,7 +8,6 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
 use sizeleak_habits::{Home, Profile};
-use sizeleak_output::plot::HomeHabits;
 use sizeleak_pipeline::recording::open;
 
 use crate::command::answers_input::Answers;
@@ -163,14 +162,4 @@ pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> Result<(&'a
 
 fn gateway_name(gateway: &str) -> &str {
     if gateway.is_empty() { "an unknown gateway" } else { gateway }
-}
-
-/// What is drawn of a home that lives by the clock of this zone.
-pub(super) fn habits(home: &Home, zone: &str) -> HomeHabits {
-    let (commands, days) = (home.sightings().count(), home.learned_days());
-    HomeHabits {
-        about: format!("{days} whole days, {commands} commands; clock: {zone}"),
-        actions: home.week(),
-        routines: home.routines(),
-    }
 }
