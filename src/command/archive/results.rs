@@ -179,10 +179,10 @@ fn table(manifest: &Manifest) -> Document {
         ]
     });
     let header = ["point", "captures", "packets", "from", "to", "commands", "answers"];
-    let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
+    let said = |words: fn(&ManifestPoint) -> Option<String>| {
+        manifest.points.iter().filter_map(move |point| Some((point.point.as_str(), words(point)?)))
+    };
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
-    let doubtful = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), doubts(point)?)));
-    let waiting = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.waits.clone()?)));
     let outside = Some(manifest.count_of(FileVerdict::Outside)).filter(|outside| *outside > 0);
     let outside = outside
         .map(|outside| line(format!("Outside of the range of time: {outside} captures, which `--format json` lists")));
@@ -190,10 +190,10 @@ fn table(manifest: &Manifest) -> Document {
     let more = rest(others.len(), MAX_OTHERS, |more| format!("  and {more} more, which `--format json` lists"));
     spaced([
         numbers(header, rows),
-        list("Failed", points.chain(files)),
+        list("Failed", said(|point| point.fault.clone()).chain(files)),
         silence(manifest).map_or_else(Document::new, |silence| paragraph(name_cell(&silence), 0)),
-        list("Doubtful or incomplete, by notices", doubtful),
-        list("Growing", waiting.chain(with(manifest, FileVerdict::Growing))),
+        list("Doubtful or incomplete, by notices", said(doubts)),
+        list("Growing", said(|point| point.waits.clone()).chain(with(manifest, FileVerdict::Growing))),
         outside.unwrap_or_default(),
         [list("No captures", others.iter().take(MAX_OTHERS).cloned()), more].concat(),
         paragraph("This is what the last run found, as manifest.ndjson has it; no file was read again.", 0),
