@@ -34,8 +34,7 @@ pub(super) enum ReportFormat {
 
 impl ReportFormatOption {
     pub(super) fn printed(&self) -> ReportForm<'static> {
-        let (format, output) = (self.format.unwrap_or_default(), &OutputOption::STDOUT);
-        ReportForm { format, columns: stdout_columns(), output }
+        ReportForm { format: self.format.unwrap_or_default(), output: &OutputOption::STDOUT }
     }
 }
 
@@ -54,15 +53,14 @@ impl ReportOutput {
     pub(super) fn form(&self, command: &str) -> Result<ReportForm<'_>> {
         let Self { format, output } = self;
         let format = output.form(format.format, ReportFormat::value_variants(), command)?.unwrap_or_default();
-        Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() }, output })
+        Ok(ReportForm { format, output })
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportForm<'a> {
     format: ReportFormat,
-    columns: usize,
-    pub(super) output: &'a OutputOption,
+    output: &'a OutputOption,
 }
 
 impl ReportForm<'_> {
@@ -78,8 +76,9 @@ impl ReportForm<'_> {
         rows: Option<&str>,
         document: impl FnOnce() -> Document,
     ) -> Result<()> {
+        let columns = || self.output.path().map_or_else(stdout_columns, |_| COLUMNS);
         let written = match self.format {
-            ReportFormat::Text => escaped_lines(&as_text(&document(), self.columns)).into_owned(),
+            ReportFormat::Text => escaped_lines(&as_text(&document(), columns())).into_owned(),
             ReportFormat::Markdown => escaped_lines(&as_markdown(&document())).into_owned(),
             ReportFormat::Json => escaped_json(&(serde_json::to_string_pretty(report)? + "\n")).into_owned(),
             ReportFormat::Csv => return self.output.write(&csv_of(&serde_json::to_value(report)?, rows)?),
