@@ -135,7 +135,6 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     let mut sink = OutputSink {
         is_live: output.is_plain(),
         writer: OutputWriter::new(format, selection, style, output)?,
-        is_verbose: log::is_verbose(),
         notices: Tally::default(),
         repeated: None,
         faults: CaptureFaults::default(),
@@ -272,7 +271,6 @@ struct OutputSink {
     writer: OutputWriter<EncodedFile>,
     /// Whether somebody may read the output before its end.
     is_live: bool,
-    is_verbose: bool,
     notices: Tally,
     /// Which packets an earlier run with this state has read.
     repeated: Option<String>,
@@ -343,7 +341,7 @@ impl OutputSink {
             self.repeated.clone_from(&notice.detail);
         }
         let is_unread = [what::UNSUPPORTED, what::NOT_SIZED].contains(&&*notice.what) && !CaptureFaults::is_one(notice);
-        if is_unread && !self.is_verbose && self.unread.len() < MAX_NOTES {
+        if is_unread && !log::is_verbose() && self.unread.len() < MAX_NOTES {
             self.unread.extend(notice.detail.clone());
         }
         log::notice(notice);
@@ -361,14 +359,14 @@ impl OutputSink {
 
     fn print_counts(&self, loss: Option<PayloadLoss>) {
         let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { self.rows.to_string() };
-        let notices = match (self.notices.is_empty(), self.is_verbose) {
+        let notices = match (self.notices.is_empty(), log::is_verbose()) {
             (true, _) => String::new(),
             (false, true) => format!("; notices: {}", self.notices),
             (false, false) => format!("; notices: {} (-v prints each)", self.notices),
         };
         let loss = loss.and_then(PayloadLoss::describe).map_or_else(String::new, |loss| format!("; {loss}"));
         say("sizeleak", &format!("{rows}{notices}{loss}"));
-        if let Some(detail) = self.repeated.as_deref().filter(|_| !self.is_verbose) {
+        if let Some(detail) = self.repeated.as_deref().filter(|_| !log::is_verbose()) {
             say("note", detail);
         }
         // Perhaps what is missing is in there.
