@@ -48,8 +48,8 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     if let Some(model) = &model {
         draft.add_model(model, &arguments.audited)?;
     }
-    if given.has_captures {
-        let captures = &arguments.captures;
+    let captures = &arguments.captures;
+    if !captures.traffic.operands.is_empty() {
         let labelled = draft.add_captures(captures, &arguments.audited, model.as_ref(), &mut observed)?;
         draft.sections.push(if arguments.quick {
             Section::missing("learning", "Left out by `--quick`.")
@@ -142,7 +142,6 @@ pub(super) enum ReportForm {
 pub(super) struct Given {
     pub(super) answers: AnswersInput,
     pub(super) profile: Option<PathBuf>,
-    has_captures: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,15 +166,14 @@ impl Given {
                 Role::Answers | Role::Capture => captures.traffic.operands.push(operand),
             }
         }
-        let has_captures = has_captures || !captures.traffic.operands.is_empty();
         captures.traffic.check()?;
-        if has_captures && !labelled {
+        if !captures.traffic.operands.is_empty() && !labelled {
             return Err(usage!(
                 "captures need labels: name them with `--labels FILE`; without labels, name the answers that `sizeleak run \
                  CAPTURE --model model.toml -o answers.frames` writes"
             ));
         }
-        if labelled && !has_captures {
+        if labelled && captures.traffic.operands.is_empty() {
             return Err(usage!("`--labels` needs the captures that they are about: name them"));
         }
         if let [one, other, ..] = profiles.as_slice() {
@@ -183,17 +181,15 @@ impl Given {
             return Err(usage!("{one} and {other} are both profiles: a report is about one home"));
         }
         let profile = profiles.into_iter().next();
-        Ok(Self { answers: AnswersInput { answers }, profile, has_captures })
+        Ok(Self { answers: AnswersInput { answers }, profile })
     }
 
     fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {
         let mut files: Vec<(&'static str, PathBuf)> = Vec::new();
         let captures = &arguments.captures;
-        if self.has_captures {
-            files.extend(captures.traffic.captures().into_iter().map(|path| ("the capture", path)));
-            files.extend(captures.traffic.streams().into_iter().map(|path| ("the saved stream", path)));
-            files.extend(captures.labels.clone().map(|path| ("the labels", path)));
-        }
+        files.extend(captures.traffic.captures().into_iter().map(|path| ("the capture", path)));
+        files.extend(captures.traffic.streams().into_iter().map(|path| ("the saved stream", path)));
+        files.extend(captures.labels.clone().map(|path| ("the labels", path)));
         files.extend(arguments.audited.files());
         files.extend(self.answers.answers.iter().map(|path| ("the answers", path.clone())));
         files.extend(self.profile.iter().map(|path| ("the profile", path.clone())));
