@@ -51,7 +51,8 @@ impl AnswersInput {
                 return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()));
             }
             for file in files {
-                read_file(&file, &mut within)?;
+                let (input, name) = open(Some(&file))?;
+                Answers::of(BufReader::new(input), Some(&file), &name)?.read(&name, &mut within)?;
                 file_ends(within.sink, &file)?;
             }
         }
@@ -89,11 +90,6 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
-    let (input, name) = open(Some(path))?;
-    Answers::of(BufReader::new(input), Some(path), &name)?.read(&name, sink)
 }
 
 pub(super) enum Answers {

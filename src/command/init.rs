@@ -47,8 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Err(anyhow!("{} exists already: remove it, or name another folder", path.display()));
     }
     for (name, text) in &files {
-        let path = folder.join(name);
-        replace(&path, text.as_bytes())?;
+        replace(&folder.join(name), text.as_bytes())?;
     }
     let names = files.map(|(name, _)| name).join(", ");
     say(&folder.display().to_string(), &names);

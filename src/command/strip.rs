@@ -63,7 +63,6 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let captures = arguments.captures.clone();
     if arguments.output == Path::new("-") && io::stdout().is_terminal() {
         return Err(usage!("a capture is not for a terminal: name a file, or pipe it on"));
     }
@@ -72,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut output = OutputFile::create(&arguments.output)?;
     let writer = CaptureWriter::new(BufWriter::new(output.writer()?), arguments.format());
     let mut run = StrippedRun { stripper, writer, notices: NoticeReport::default(), failed: None };
-    let read = Capture::new(captures).run(&mut run, &interrupt);
+    let read = Capture::new(arguments.captures.clone()).run(&mut run, &interrupt);
     let (report, damage) = match run.finish(read) {
         Ok(finished) => finished,
         // Nobody reads it any more.

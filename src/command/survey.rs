@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
-    let captures = arguments.captures.clone();
-    let run = SurveyRun { captures: captures.clone(), recursive: true, gateways: arguments.gateway.clone() };
+    let Arguments { captures, gateway, .. } = arguments;
+    let run = SurveyRun { captures: captures.clone(), recursive: true, gateways: gateway.clone() };
     let times = arguments.clock.times()?;
     session.check(&run.pipeline()?)?;
     let interrupt = Interrupt::on_signals()?;
@@ -70,10 +70,10 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         say("sizeleak", &format!("notices: {notices} (-v prints each)"));
     }
     let SurveyOutcome { report, coverage } = outcome?;
-    let is_named = !arguments.gateway.is_empty();
+    let is_named = !gateway.is_empty();
     let next = |address: &_| {
         let is_due = is_named || table::may_be_gateway(address);
-        is_due.then(|| next_steps(address, &captures))
+        is_due.then(|| next_steps(address, captures))
     };
     arguments.format.printed().write(&report, Some("addresses"), || table::table(&report, &times, next))?;
     match coverage {
