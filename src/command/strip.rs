@@ -167,13 +167,19 @@ impl SourceEmit for StrippedRun {
 fn describe(report: &StripReport) -> Vec<String> {
     let StripReport { packets, dropped_packets, kept_bytes, zeroed_bytes, .. } = *report;
     let dropped = if dropped_packets > 0 { format!(", {dropped_packets} left out") } else { String::new() };
-    let mut lines = vec![format!("{packets} packets{dropped}; {zeroed_bytes} bytes are zero now, {kept_bytes} stay")];
+    let mut lines = vec![format!(
+        "{}{dropped}; {} zero now, {kept_bytes} stay",
+        counted(packets, "packet", "packets"),
+        counted(zeroed_bytes, "byte is", "bytes are")
+    )];
     lines.push(match report.differing_flows {
+        0 if report.records == 0 => "no record is found in it, as before".to_owned(),
         0 => "the same records are found in it".to_owned(),
         flows => format!("other records are found in it in {}", counted(flows, "flow", "flows")),
     });
     if report.fragmented_segments > 0 {
-        lines.push(format!("{} segments in fragments of IP became zero as a whole", report.fragmented_segments));
+        let segments = counted(report.fragmented_segments, "segment", "segments");
+        lines.push(format!("{segments} in fragments of IP became zero as a whole"));
     }
     if report.differing_notices > 0 {
         lines.push(format!("the notices about {} differ", counted(report.differing_notices, "flow", "flows")));

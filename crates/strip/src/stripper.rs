@@ -189,7 +189,8 @@ impl Stripper {
         }
         self.stripped.finish()?;
         let (differing_flows, differing_notices) = self.original.digests.differences(&self.stripped.digests);
-        Ok(StripReport { differing_flows, differing_notices, ..self.report })
+        let records = self.original.digests.found;
+        Ok(StripReport { records, differing_flows, differing_notices, ..self.report })
     }
 
     fn let_out(&mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<(), StripError> {
@@ -212,11 +213,13 @@ const DIGESTS: usize = 1 << 16;
 pub(crate) struct FoundDigests {
     records: Vec<u64>,
     notices: Vec<u64>,
+    /// How many records there were.
+    found: u64,
 }
 
 impl FoundDigests {
     pub(crate) fn new() -> Self {
-        Self { records: vec![0; DIGESTS], notices: vec![0; DIGESTS] }
+        Self { records: vec![0; DIGESTS], notices: vec![0; DIGESTS], found: 0 }
     }
 
     pub(crate) fn add(&mut self, frames: &[Frame]) {
@@ -224,7 +227,10 @@ impl FoundDigests {
             match frame {
                 Frame::Flow(flow) => add(&mut self.records, flow.flow, frame),
                 Frame::Session(session) => add(&mut self.records, session.flow, frame),
-                Frame::Record(record) => add(&mut self.records, record.flow, frame),
+                Frame::Record(record) => {
+                    self.found += 1;
+                    add(&mut self.records, record.flow, frame);
+                }
                 Frame::Notice(notice) => {
                     if let Some(flow) = notice.flow {
                         add(&mut self.notices, flow, frame);
@@ -264,6 +270,8 @@ pub struct StripReport {
     /// Captured bytes of payload that stay: record headers, hellos, and DNS messages on request.
     pub kept_bytes: u64,
     pub zeroed_bytes: u64,
+    /// Records of the gateway that were found before.
+    pub records: u64,
     /// Segments of the gateway that came in fragments of IP: of these, everything became zero.
     pub fragmented_segments: u64,
     /// Flows of the gateway in which other records are found than before; at least, if there are more than 60,000
