@@ -58,7 +58,11 @@ fn conclusion(report: &SurveyReport, times: &TimeFormat) -> Document {
             } else {
                 "no connection could be sized; below is what there is instead"
             };
-            format!("{sized} ({others} others), so nothing can be said about gateways")
+            let others = match others {
+                0 => String::new(),
+                others => format!(" ({})", counted(others, "other", "others")),
+            };
+            format!("{sized}{others}, so nothing can be said about gateways")
         }
         (0, 0) => "no address looks like a gateway. Longer captures tell more: ten minutes or more, of commands too, \
                    where all traffic between the gateway and the internet passes (the router)"
@@ -161,8 +165,8 @@ fn carried(service: &SurveyedService) -> String {
     let joined = service.joined_mid_stream;
     let mid_stream = match (joined, service.connections.len()) {
         (0, _) => String::new(),
-        (_, 1) => "; joined mid-stream".to_owned(),
-        (joined, all) => format!("; {joined} of {all} connections joined mid-stream"),
+        (_, 1) => "; no handshake seen at its beginning".to_owned(),
+        (joined, all) => format!("; no handshake seen at the beginning of {joined} of {all} connections"),
     };
     let by_segments = if service.sized_by_segments > 0 { "; no payload captured: sized by segments" } else { "" };
     let known = |texts: &[String]| texts.iter().map(|text| escaped(text).into_owned()).collect::<Vec<_>>().join(", ");
@@ -267,7 +271,8 @@ fn servers(servers: &[Server]) -> Document {
 
 fn omissions(report: &SurveyReport) -> Document {
     let left_out = (report.left_out > 0).then(|| {
-        format!("{} connections or addresses with few messages are left out: there were too many.", report.left_out)
+        let few = counted(report.left_out, "connection or address", "connections or addresses");
+        format!("{few} with few messages left out: there were too many.")
     });
     let suppressed = (report.suppressed_notices > 0).then(|| {
         "Some connections that carry no TLS may be shown as TLS here: there were too many to remember all.".to_owned()
