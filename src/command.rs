@@ -55,9 +55,9 @@ use session::{Content, Operand, Session};
 #[command(
     name = "sizeleak",
     version,
-    after_help = "Exit code: 0 done, 1 bad input, 2 usage, 3 input cut short, 130 SIGINT.",
+    after_help = "Exit code: 0 done, 1 bad input, 2 usage, 3 input cut short, 4 payload lost (`run`), 130 SIGINT.",
     after_long_help = format!(
-        "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n\nThe flags for messages go with every command.\n\n{EXIT_CODES}"
+        "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n\nThe flags for messages go with every command.\n\n{EXIT_CODES}\n`run` ends with 4 if more of the payload than `--max-loss` was not used."
     )
 )]
 pub(crate) struct Cli {
