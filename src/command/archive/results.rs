@@ -56,6 +56,9 @@ pub(super) fn outcome(results: &RunResults, run: &ArchiveRun) -> String {
             results.gone.len()
         )
     });
+    if results.manifest.points.iter().all(|point| point.identifications.is_none_or(|answers| answers == 0)) {
+        return format!("{done}{gone}");
+    }
     let answers = run.out.join("identifications");
     let answers = answers.display();
     let read = match run.format {
