@@ -62,7 +62,11 @@ impl NoticeReport {
         let notes = self.counted.iter().filter_map(|(stage, what, counted)| {
             let detail = counted.detail.as_deref().unwrap_or_default();
             let times = if counted.times > 1 { format!(" ({} times)", counted.times) } else { String::new() };
-            let colon = if detail.is_empty() { "" } else { ": " };
+            let colon = match (detail.is_empty(), counted.differ) {
+                (true, _) => "",
+                (false, true) => ", the first: ",
+                (false, false) => ": ",
+            };
             let is_new = detail.is_empty() || !error.contains(detail);
             is_new.then(|| format!("{stage}: {what}{times}{colon}{detail}"))
         });

@@ -68,6 +68,8 @@ pub struct CountedNotice {
     pub times: u64,
     /// The beginning of the first one's detail.
     pub detail: Option<String>,
+    /// Whether another one has another detail.
+    pub differ: bool,
 }
 
 impl NoticeTally {
@@ -76,8 +78,10 @@ impl NoticeTally {
         if self.0.len() >= MAX_NAMES && !self.0.contains_key(&name) {
             name = (OTHER.to_owned(), OTHER.to_owned());
         }
-        let first = || CountedNotice { times: 0, detail: notice.detail.as_deref().map(beginning) };
+        let detail = notice.detail.as_deref().map(beginning);
+        let first = || CountedNotice { times: 0, detail: detail.clone(), differ: false };
         let counted = self.0.entry(name).or_insert_with(first);
+        counted.differ |= counted.detail != detail;
         counted.times = counted.times.saturating_add(1);
     }
 
@@ -225,6 +229,7 @@ mod tests {
         assert_eq!(tally.iter().map(|(.., counted)| counted.times).sum::<u64>(), 1002);
         let (.., first) = tally.iter().find(|(stage, ..)| *stage == "mine").unwrap();
         assert_eq!((first.times, first.detail.as_ref().map(String::len)), (2, Some(MAX_DETAIL_BYTES)));
+        assert!(first.differ);
         let bytes: usize = tally.iter().map(|(stage, what, _)| stage.len() + what.len()).sum();
         assert!(bytes < 10_000, "{bytes}");
     }
