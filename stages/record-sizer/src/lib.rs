@@ -3,8 +3,8 @@
 //! A segment goes through `sizer` to its `connection`, is put in order by `reassembly`, and is cut into records
 //! by `framer`, which reads their headers (`record`) and finds lost boundaries (`resync`). `handshake` reads
 //! the two hellos. `reporter` asks the `session` what each record is, and emits it. Bodies are skipped unread.
-//! Datagrams go to the `datagram_flow` of their protocol, and TCP without TLS to a `length_framer`, if a `framing` is
-//! declared for it or shows itself.
+//! Datagrams go to the `datagram_flow` of their protocol, and TCP without TLS to the framer of lengths, if a `framing`
+//! is declared for it or shows itself.
 //!
 //! [`ReadBytes`] say which bytes of payload all that depends on, so that others can be removed from a capture.
 //!

@@ -1,4 +1,4 @@
-//! Tests of `service_classifier`.
+//! Tests of `learned`.
 
 use sizeleak_model::NoiseStatistics;
 
