@@ -119,7 +119,7 @@ fn a_model_gives_the_sizes_of_its_commands_and_how_many_share_each() {
     assert_eq!(names, ["on", "off", "toggle", "timer", "white", "dim", "colour"], "by their size");
     names.sort_unstable();
     let tooltips = texts(&sizes, "size");
-    assert_eq!(tooltips[..2], ["95 bytes: 1 commands", "96 bytes: 1 commands"], "67 bytes of overhead, and 28 or 29");
+    assert_eq!(tooltips[..2], ["95 bytes: 1 command", "96 bytes: 1 command"], "67 bytes of overhead, and 28 or 29");
     assert_eq!(texts(&sizes, "row"), ["1 action", "2 actions", "3 actions", "4 actions"]);
     assert_eq!(legend(&sizes).len(), 5, "all bands");
     // As `audit` counts them: commands of two actions collide in sizes 63, 64, 68 and so on, without the overhead.

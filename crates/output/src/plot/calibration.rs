@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use sizeleak_text::counted;
 
 use super::page::{PictureSize, TooSmall, clean, rectangle};
 use super::panel::{DOTS, Heading, PALE, Panel, SERIES, SQUARES, Style, Surroundings, TRIANGLES, reference, shade_key};
@@ -53,7 +54,8 @@ impl CalibrationFigure {
         let most = calibration.bins.iter().map(|bin| bin.answers).max().unwrap_or(0);
         let percent = |share: Option<f64>| share.map_or("unknown".to_owned(), |it| format!("{:.1} %", it * 100.0));
         let about = format!(
-            "{commands} commands; mean error {}, {} is expected by chance",
+            "{}; mean error {}, {} is expected by chance",
+            counted(*commands, "command", "commands"),
             percent(calibration.expected_error),
             percent(calibration.by_chance)
         );
@@ -129,8 +131,9 @@ const CURVES: [Series; 3] = [
 impl LearningCurveFigure {
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let about = format!(
-            "models of so many of {} labels, drawn at random, answer {} other commands; bars are intervals of 95 %",
-            self.drawn_from, self.tested
+            "models of so many of {} labels, drawn at random, answer {}; bars are intervals of 95 %",
+            self.drawn_from,
+            counted(self.tested, "other command", "other commands")
         );
         let keys = CURVES.iter().map(|Series(name, style, _)| style.key(*name)).collect();
         let heading = Heading { title, own: "How many labels are enough?", about: &about };

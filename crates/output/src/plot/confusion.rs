@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Deserialize;
+use sizeleak_text::counted;
 use svg::node::element::Title;
 
 use super::page::{
@@ -59,7 +60,8 @@ impl ConfusionFigure {
         columns.push("missed".to_owned());
         let left_out = self.actions.len() - rows.len();
         let invented: f64 = self.confusion.invented.iter().sum();
-        let mut about = format!("{} labelled commands; a row is 100 % of an action's occurrences", self.commands);
+        let labelled = counted(self.commands, "labelled command", "labelled commands");
+        let mut about = format!("{labelled}; a row is 100 % of an action's occurrences");
         if invented > 0.0 {
             let _ = write!(about, "; besides, {invented:.0} actions were answered that did not occur");
         }

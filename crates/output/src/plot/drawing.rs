@@ -112,8 +112,8 @@ impl<'a> Picture<'a> {
         let count = |wanted: Verdict| self.verdicts.iter().filter(|verdict| **verdict == wanted).count();
         let (right, wrong) = (count(Verdict::Right), count(Verdict::Wrong));
         format!(
-            "{what} drawn: {drawn}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
-            right + wrong
+            "{what} drawn: {drawn}; labels: {labels}; the first candidate is right for {right} of {}",
+            counted(right + wrong, "labelled command", "labelled commands")
         )
     }
 

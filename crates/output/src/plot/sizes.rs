@@ -61,7 +61,8 @@ impl CommandSizes {
             for (bytes, commands) in sizes {
                 let left = panel.x(&x, *bytes as f64) - width / 2.0;
                 let bar = rectangle(left, middle - TALL * row / 2.0, width, TALL * row).set("fill", colour(*commands));
-                panel.add(bar.set("class", "size").add(Title::new(format!("{bytes} bytes: {commands:.0} commands"))));
+                let word = if *commands < 1.5 { "command" } else { "commands" };
+                panel.add(bar.set("class", "size").add(Title::new(format!("{bytes} bytes: {commands:.0} {word}"))));
             }
         }
         let places: Vec<f64> = actions.iter().map(|(_, bytes)| panel.x(&x, *bytes as f64)).collect();
