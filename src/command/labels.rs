@@ -21,7 +21,7 @@ use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::{say, show};
-use sizeleak_text::{escaped_lines, listed};
+use sizeleak_text::{counted, escaped_lines, listed};
 
 use super::document::quoted;
 use super::failure::{parsed, usage};
@@ -303,15 +303,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn summary(path: &str, labels: &Labels) -> String {
-    let mut text = format!("{path}: {} commands", labels.rows.len());
+    let mut text = format!("{path}: {}", counted(labels.rows.len(), "command", "commands"));
     let times = || labels.rows.iter().map(|row| row.time_ns);
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
-        let _ = write!(text, " from {} to {}", time(first), time(last));
+        let _ = match first == last {
+            true => write!(text, " at {}", time(first)),
+            false => write!(text, " from {} to {}", time(first), time(last)),
+        };
     }
     let total = |action: usize| labels.rows.iter().map(|row| u64::from(row.counts[action])).sum::<u64>();
     let actions = labels.actions.iter().enumerate().map(|(at, name)| format!("{} `{name}`", total(at)));
     let _ = write!(text, "\nactions: {}\n", listed(actions, SHOWN));
-    if let Some(Label { time_ns, counts, line }) = labels.rows.first() {
+    if let Some(Label { time_ns, counts, line }) = labels.rows.iter().min_by_key(|row| row.time_ns) {
         let occurring = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
         let occurring = listed(occurring.map(|(name, count)| format!("{count} `{name}`")), SHOWN);
         let occurring = if occurring.is_empty() { "no action".to_owned() } else { occurring };

@@ -277,6 +277,6 @@ fn errors_are_one_sentence() {
     assert_fails(
         &compare(&home, &["standard", "pruner.mode=none"], &[]),
         1,
-        &["with `standard`", "none of its 1 labels"],
+        &["with `standard`", "its one label is not"],
     );
 }

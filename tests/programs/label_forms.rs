@@ -92,7 +92,7 @@ fn single_labels_beyond_the_inventory_are_left_out() {
     let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
     let output = learn(&home, &format!("{labels}1767600000,0,0,0,0,9,0,0\n"), &[]);
     assert!(output.status.success(), "{}", unbroken(&output));
-    assert!(unbroken(&output).contains("1 of 103 labels are left out") && unbroken(&output).contains("line 104"));
+    assert!(unbroken(&output).contains("1 of 103 labels is left out") && unbroken(&output).contains("line 104"));
     let output = learn(&home, &labels.replace("toggle", "dance"), &[]);
     assert!(unbroken(&output).contains("no device of the inventory has the action `dance`"), "{}", unbroken(&output));
     let unknown = "time,dance\n1767600000,1\n";

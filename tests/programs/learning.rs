@@ -271,10 +271,10 @@ fn wrong_labels_are_left_out_and_named() {
     });
     assert!(output.status.success(), "{}", unbroken(&output));
     let message = unbroken(&output);
-    assert!(message.contains("1 labels do not explain the size of their command"), "{message}");
+    assert!(message.contains("1 label does not explain the size of its command"), "{message}");
     assert!(message.contains("line 101 ("), "{message}");
-    assert!(message.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{message}");
-    assert!(message.contains("1 of 192 commands have no label: 2026-01-05T"), "{message}");
+    assert!(message.contains("1 of 192 labels has no command within 2s: line 151 (2026-01-04T"), "{message}");
+    assert!(message.contains("1 of 192 commands has no label: 2026-01-05T"), "{message}");
     assert!(message.contains("from 190 of 192 labelled commands"), "{message}");
 }
 

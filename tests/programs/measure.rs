@@ -362,5 +362,5 @@ fn what_makes_no_sense_on_captures_is_refused_with_what_to_do() {
     let (head, _) = labels();
     let late = write_labels(folder.path(), "late.csv", &head, &["1867600000,1,0,0,0,0,0,0".to_owned()]);
     let (code, error) = refused(measure_with(&late, &[]));
-    assert!(code == Some(1) && error.contains("none of its 1 labels is within 2s of a command"), "{error}");
+    assert!(code == Some(1) && error.contains("its one label is not within 2s of a command"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use sizeleak_model::{Action, Inventory, InventoryError, Model};
-use sizeleak_text::{TimeRange, listed};
+use sizeleak_text::{TimeRange, counted, listed};
 use thiserror::Error;
 
 use crate::capture_names::{LabelledCapture, NameRule};
@@ -207,7 +207,8 @@ impl LabelFile {
             [(without_device, no_device), (beyond, too_few)].iter().filter(|(rows, _)| !rows.is_empty())
         {
             let (count, lines) = (rows_left.len(), self.lines(rows_left));
-            left_out.push(format!("{file}: {count} of {rows} labels are left out, because {why}: {lines}"));
+            let (all, are) = (counted(rows, "label", "labels"), if count == 1 { "is" } else { "are" });
+            left_out.push(format!("{file}: {count} of {all} {are} left out, because {why}: {lines}"));
         }
         if kept.is_empty() {
             let all = left_out.join("; ");
@@ -293,7 +294,8 @@ impl LabelFile {
             let rows = &mut aligned.labels.rows;
             rows.retain(|row| self.range.contains(row.time_ns));
             let (kept, all, range) = (rows.len(), self.labels.rows.len(), self.range);
-            aligned.left_out.push(format!("{}: {kept} of {all} labels are {range}", self.path.display()));
+            let (all, are) = (counted(all, "label", "labels"), if kept == 1 { "is" } else { "are" });
+            aligned.left_out.push(format!("{}: {kept} of {all} {are} {range}", self.path.display()));
         }
         aligned
     }
@@ -329,7 +331,12 @@ impl LabelFile {
         if with_several > 0 {
             let all = self.labels.rows.len();
             aligned.left_out.push(format!(
-                "{with_several} of {all} captures hold several commands: the label is taken for the first of each"
+                "{with_several} of {} several commands: the label is taken for the first of each",
+                if with_several == 1 {
+                    counted(all, "capture holds", "captures holds")
+                } else {
+                    format!("{all} captures hold")
+                }
             ));
         }
         aligned

@@ -165,7 +165,8 @@ impl Labels {
             let count = others.len();
             let named = others.iter().map(|Event { entity, state, .. }| format!("`{entity}` {state}"));
             let named = listed(named.collect::<BTreeSet<_>>(), MAX_FAULTS);
-            let note = format!("{count} of {all} events are no actions by the map, and are left aside: {named}");
+            let are = if count == 1 { "is no action by the map, and is" } else { "are no actions by the map, and are" };
+            let note = format!("{count} of {all} events {are} left aside: {named}");
             labels.notes.insert(0, note);
         }
         // Logs are sorted by entity, too.
@@ -257,7 +258,8 @@ fn read_rows(
         let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
         let more = if count > MAX_FAULTS { "; …" } else { "" };
         let (all, first) = (records.len(), first.join("; "));
-        labels.notes.push(format!("{count} of {all} rows cannot be read and are left out: {first}{more}"));
+        let are = if count == 1 { "is" } else { "are" };
+        labels.notes.push(format!("{count} of {all} rows cannot be read and {are} left out: {first}{more}"));
     }
     labels.actions = columns.into_actions()?;
     for row in &mut labels.rows {

@@ -31,20 +31,25 @@ impl LabelFile {
         let first_command = shown(command_times.iter().copied().min());
         let place = if within == 0 {
             format!(
-                "its first label is at {}, the first of {} commands at {}",
-                shown(self.labels.rows.first().map(|row| row.time_ns)),
-                command_times.len(),
+                "its first label is at {}, the first of {} at {}",
+                shown(self.labels.rows.iter().map(|row| row.time_ns).min()),
+                counted(command_times.len(), "command", "commands"),
                 first_command,
             )
         } else if within == all {
-            format!("all of them lie within the time of the captures' {} commands", command_times.len())
+            format!("all lie within the time of the captures' {}", counted(command_times.len(), "command", "commands"))
         } else {
             let (outside, last) = (all - within, shown(command_times.iter().copied().max()));
-            format!("{outside} of them lie outside the time of the captures' commands, {first_command} to {last}")
+            let lie = if outside == 1 { "lies" } else { "lie" };
+            format!("{outside} of them {lie} outside the time of the captures' commands, {first_command} to {last}")
         };
         let reason = self.reason(within * 2 < all);
         let are = if matched > 1 { "are" } else { "is" };
-        self.fault(format!("{share} of its {all} labels {are} within {tolerance} of a command: {place}; {reason}"))
+        let found = match all {
+            1 if matched == 0 => "its one label is not".to_owned(),
+            all => format!("{share} of its {} {are}", counted(all, "label", "labels")),
+        };
+        self.fault(format!("{found} within {tolerance} of a command: {place}; {reason}"))
     }
 
     /// Why most labels have no command, as far as it can be told.
@@ -81,11 +86,14 @@ impl LabelFile {
             ));
         }
         remarks.extend(aligned.doubt(matching, command_times, tolerance));
-        let some_labels = |some: &[usize], what: String| {
+        let some_labels = |some: &[usize], what: &dyn Fn(usize) -> String| {
             let (count, lines) = (some.len(), aligned.lines(some));
-            (count > 0).then(|| format!("{file}: {count} of {rows} labels {what}: {lines}"))
+            let all = counted(rows, "label", "labels");
+            (count > 0).then(|| format!("{file}: {count} of {all} {}: {lines}", what(count)))
         };
-        remarks.extend(some_labels(&matching.missed, format!("have no command within {tolerance}")));
+        remarks.extend(some_labels(&matching.missed, &|count| {
+            format!("{} no command within {tolerance}", if count == 1 { "has" } else { "have" })
+        }));
         let count = rows.saturating_sub(aligned.within_time(command_times, tolerance));
         if count > 0 {
             remarks.push(format!(
@@ -93,11 +101,14 @@ impl LabelFile {
                 counted(count, "label lies", "labels lie")
             ));
         }
-        remarks.extend(some_labels(&matching.ambiguous, "are only near commands of other labels".to_owned()));
+        remarks.extend(some_labels(&matching.ambiguous, &|count| {
+            format!("{} only near commands of other labels", if count == 1 { "is" } else { "are" })
+        }));
         if !matching.spurious.is_empty() && !self.are_answers {
             let (count, all) = (matching.spurious.len(), command_times.len());
             let times = matching.spurious.iter().filter_map(|at| command_times.get(*at)).map(|time| timestamp(*time));
-            remarks.push(format!("{count} of {all} commands have no label: {}", listed(times, SHOWN)));
+            let (all, have) = (counted(all, "command", "commands"), if count == 1 { "has" } else { "have" });
+            remarks.push(format!("{count} of {all} {have} no label: {}", listed(times, SHOWN)));
         }
         remarks
     }

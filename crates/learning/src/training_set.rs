@@ -11,7 +11,7 @@ use sizeleak_model::{
     Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, MAX_SEEN, Model,
     Provenance, Scope, command_mark,
 };
-use sizeleak_text::listed;
+use sizeleak_text::{counted, listed};
 
 use crate::error::{LearningError, Result};
 use crate::observed_commands::{ObservedCommand, command_times};
@@ -319,8 +319,12 @@ impl TrainingSet<'_> {
         (count > 0).then(|| {
             let (file, lines) = (self.labels.path().display(), self.labels.lines(&rows(&sizes.fit.outliers, matching)));
             format!(
-                "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, \
-                 noise taken for a command, or a message of another form): {lines}"
+                "{file}: {} left out (a wrong count, noise taken for a command, or a message of another form): {lines}",
+                counted(
+                    count,
+                    "label does not explain the size of its command, and was",
+                    "labels do not explain the size of their command, and were"
+                )
             )
         })
     }

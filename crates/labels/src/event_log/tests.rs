@@ -29,7 +29,7 @@ fn logs_are_read_alike() {
         let times: Vec<i64> = labels.rows.iter().map(|row| row.time_ns / 1_000_000_000).collect();
         assert_eq!((times, count("on", 0), count("on", 1), count("dim", 1)), (vec![10, 12], 1, 1, 1), "{log}");
         assert!(
-            labels.notes.join("\n").contains("1 of 4 events are no actions by the map, and are left aside: `plug` off")
+            labels.notes.join("\n").contains("1 of 4 events is no action by the map, and is left aside: `plug` off")
         );
     }
 }

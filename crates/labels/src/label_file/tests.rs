@@ -22,9 +22,9 @@ fn remarks_name_labels_and_commands_without_a_partner() {
     let two = tolerance("2s").unwrap();
     let matching = labels.matching(&commands, two).unwrap();
     let [missed, ambiguous, spurious] = labels.unmatched(&matching, &commands, two).try_into().unwrap();
-    assert!(missed.contains("1 of 4 labels have no command within 2s: line 3 (1970-01-01T00:00:20Z)"), "{missed}");
-    assert!(ambiguous.contains("1 of 4 labels are only near commands of other labels: line 5"), "{ambiguous}");
-    assert_eq!(spurious, "1 of 3 commands have no label: 1970-01-01T00:00:50Z");
+    assert!(missed.contains("1 of 4 labels has no command within 2s: line 3 (1970-01-01T00:00:20Z)"), "{missed}");
+    assert!(ambiguous.contains("1 of 4 labels is only near commands of other labels: line 5"), "{ambiguous}");
+    assert_eq!(spurious, "1 of 3 commands has no label: 1970-01-01T00:00:50Z");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn labels_beyond_the_inventory_are_left_out_by_line() {
     let times = labels.times();
     let two = tolerance("2s").unwrap();
     let remarks = labels.unmatched(&labels.matching(&times, two).unwrap(), &times, two);
-    assert!(remarks[0].contains("1 of 4 labels are left out") && remarks[0].contains("`dance`"), "{remarks:?}");
+    assert!(remarks[0].contains("1 of 4 labels is left out") && remarks[0].contains("`dance`"), "{remarks:?}");
     assert!(remarks[0].contains("line 4") && remarks[1].contains("too few devices") && remarks[1].contains("line 3"));
     let error = read("time,dance\n1,1\n").unwrap().within(Some(&inventory)).unwrap_err().to_string();
     assert!(error.contains("`dance`") && error.contains("inventory"), "{error}");
