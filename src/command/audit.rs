@@ -20,7 +20,7 @@ use sizeleak_report::document::Value::{self, AtMost, Count, Number, Share};
 use sizeleak_report::document::{Figure, NONE};
 use sizeleak_report::leak::{anonymity_sets, by_number, has_one_value};
 use sizeleak_survey::{SurveyRun, in_words};
-use sizeleak_text::escaped;
+use sizeleak_text::{counted, escaped};
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
 use super::failure::check_damage;
@@ -198,11 +198,13 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
         },
     );
     let home = format!(
-        "{devices}; {} actions; {} commands of up to {} actions, which have {} sizes",
-        model.actions.len(),
+        "{devices}; {}; {} {} of up to {}, which have {} {}",
+        counted(model.actions.len(), "action", "actions"),
         Count(audit.commands).shown(),
-        audit.most_actions,
-        Count(audit.sizes as f64).shown()
+        if audit.commands < 1.5 { "command" } else { "commands" },
+        counted(audit.most_actions, "action", "actions"),
+        Count(audit.sizes as f64).shown(),
+        if audit.sizes == 1 { "size" } else { "sizes" }
     );
     let left_out = match audit.left_out {
         left_out if left_out > 0.0 => {
@@ -297,7 +299,9 @@ fn collisions(audit: &Audit, model: &Model) -> Document {
         paragraph(escaped(&format!("  {}", names.join(" = "))), 4)
     };
     let shown = audit.collisions.iter().take(SHOWN).flat_map(|collision| alike(&collision.commands));
-    let more = rest(audit.collisions.len(), SHOWN, |more| format!("  and {more} sizes more (--format json lists all)"));
+    let more = rest(audit.collisions.len(), SHOWN, |more| {
+        format!("  and {} (--format json lists all)", counted(more, "more size", "more sizes"))
+    });
     let heading = line("commands of one or two actions that have the same size:");
     [heading, shown.collect(), more].concat()
 }

@@ -11,6 +11,7 @@ use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_text::counted;
 
 use super::failure::{parsed, usage};
 use super::labels::LabelledCaptures;
@@ -88,8 +89,8 @@ impl AuditedModel {
             || "the number of actions is as learned".to_owned(),
             |decay| format!("each number of actions is {decay} times as likely as one less"),
         );
-        let labels = model.learned.commands;
-        let learned = format!("learned from {labels} labelled commands");
+        // Without labels, they are commands that the sizes explain.
+        let learned = format!("learned from {}", counted(model.learned.commands, "command", "commands"));
         let recurring = if self.prior == PriorName::Recurring { model.recurring_in_words() } else { None };
         let recurring = recurring.map_or_else(String::new, |commands| format!("; {commands}"));
         let sentence = match self.prior {

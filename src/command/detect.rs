@@ -11,7 +11,7 @@ use sizeleak_habits::{Budget, Profile};
 use sizeleak_output::{AnswerSink, HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_platform::runtime::Stage;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_text::TimeRange;
+use sizeleak_text::{TimeRange, counted};
 
 use super::answers_input::AnswersInput;
 use super::frames::check_target;
@@ -146,9 +146,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         say("sizeleak", &notice);
     }
     let (known, Watch { answers, deviations, .. }) = (watch.detector.known(), watch);
-    say("sizeleak", &format!("{deviations} deviations in {answers} answers"));
+    let deviations = counted(deviations, "deviation", "deviations");
+    say("sizeleak", &format!("{deviations} in {}", counted(answers, "answer", "answers")));
     if known > 0 {
-        say("sizeleak", &format!("{known} answers are not after those of the profile, and were passed over"));
+        let known = counted(
+            known,
+            "answer is not after those of the profile, and was",
+            "answers are not after those of the profile, and were",
+        );
+        say("sizeleak", &format!("{known} passed over"));
     }
     Ok(())
 }

@@ -136,7 +136,12 @@ impl LabelledCaptures {
         }
         let (captures, skipped) = TrafficInput::single_captures(pipeline);
         if skipped > 0 {
-            say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
+            let files = counted(
+                skipped,
+                "file of the folders is no capture, and is",
+                "files of the folders are no captures, and are",
+            );
+            say("note", &format!("{files} skipped"));
         }
         self.input_from(InputSource::CaptureByCapture(captures))
     }
@@ -306,9 +311,10 @@ fn summary(path: &str, labels: &Labels) -> String {
     let mut text = format!("{path}: {}", counted(labels.rows.len(), "command", "commands"));
     let times = || labels.rows.iter().map(|row| row.time_ns);
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
-        let _ = match first == last {
-            true => write!(text, " at {}", time(first)),
-            false => write!(text, " from {} to {}", time(first), time(last)),
+        let _ = if first == last {
+            write!(text, " at {}", time(first))
+        } else {
+            write!(text, " from {} to {}", time(first), time(last))
         };
     }
     let total = |action: usize| labels.rows.iter().map(|row| u64::from(row.counts[action])).sum::<u64>();

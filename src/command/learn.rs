@@ -13,6 +13,7 @@ use sizeleak_learning::{FoundSizes, LearningError, LearningOutcome, LearningRun,
 use sizeleak_model::{FitMethod, Inventory, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::{self, show};
+use sizeleak_text::counted;
 
 use super::document::{as_text, stderr_columns};
 use super::failure::{check_damage, damaged, usage};
@@ -210,7 +211,8 @@ impl LessonSettings<'_> {
             learned.remarks.extend(found.remarks.iter().cloned());
             if self.learning.inventory.is_some() && nameless > 0 {
                 learned.remarks.push(format!(
-                    "the inventory is not used: {nameless} actions have no name; label one command of each"
+                    "the inventory is not used: {} no name; label one command of each",
+                    counted(nameless, "action has", "actions have")
                 ));
             }
             let warnings = summary::warnings_of_found(&found, learned);

@@ -22,6 +22,7 @@ use sizeleak_output::plot::{
     Quantiles, StageLatency, habits_svg, latency_svg, svg_of,
 };
 use sizeleak_platform::telemetry::Latency;
+use sizeleak_text::counted;
 use timeline::TimelineOptions;
 
 use super::answers_input::Answers;
@@ -154,7 +155,8 @@ fn home_of(text: &str, gateways: &[IpAddr]) -> Result<(String, HomeHabits)> {
     let profile = content::parsed(text)?;
     let (gateway, home) = content::home(&profile, gateways)?;
     let (days, commands, zone) = (home.learned_days(), home.sightings().count(), profile.zone());
-    let about = format!("{days} whole days, {commands} commands; clock: {zone}");
+    let days = counted(days, "whole day", "whole days");
+    let about = format!("{days}, {}; clock: {zone}", counted(commands, "command", "commands"));
     let habits = HomeHabits { about, actions: home.week(), routines: home.routines() };
     Ok((format!("Habits of the home behind {gateway}"), habits))
 }
@@ -222,11 +224,11 @@ fn sizes_of(text: &str, number: Option<usize>, name: &str) -> Result<CommandSize
     let commands: f64 = all.values().sum();
     Ok(CommandSizes {
         about: format!(
-            "overhead {} bytes; {} commands have {} sizes, learned from {} labelled commands",
+            "overhead {} bytes; {} commands have {}, learned from {}",
             model.overhead,
             if commands < 1e9 { format!("{commands:.0}") } else { format!("{commands:.1e}") },
-            all.len(),
-            model.learned.commands
+            counted(all.len(), "size", "sizes"),
+            counted(model.learned.commands, "command", "commands")
         ),
         actions: actions.collect(),
         rows: numbers.map(row).collect(),

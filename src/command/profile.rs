@@ -9,6 +9,7 @@ use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_text::counted;
 
 use super::answers_input::AnswersInput;
 use super::failure::{usage, with_code};
@@ -113,7 +114,9 @@ fn report(profile: &Profile, unanswered: u64) {
         let home = profile.home(gateway);
         let subject = if gateway.is_empty() { "unknown gateway" } else { gateway };
         let (days, commands) = (home.learned_days(), home.sightings().count());
-        say(subject, &format!("{commands} commands on {days} whole days, by the clock of {}", profile.zone()));
+        let commands = counted(commands, "command", "commands");
+        let whole = counted(days, "whole day is", "whole days are");
+        say(subject, &format!("{commands}; {whole} learned, by the clock of {}", profile.zone()));
         let components = home.components();
         let used = [("the time of day", components.time), ("the commands before", components.order)];
         let used: Vec<&str> = used.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
@@ -125,11 +128,13 @@ fn report(profile: &Profile, unanswered: u64) {
         for budget in ["1/week", "1/month"].into_iter().filter_map(|budget| budget.parse::<Budget>().ok()) {
             let days = home.days_needed(budget);
             if days > 0 {
-                say(subject, &format!("learning: {days} more whole days needed to keep {budget}"));
+                let days = counted(days, "more whole day", "more whole days");
+                say(subject, &format!("learning: {days} needed to keep {budget}"));
             }
         }
     }
     if unanswered > 0 {
-        say("sizeleak", &format!("{unanswered} commands have no answer; only when they came is learned"));
+        let unanswered = counted(unanswered, "command has", "commands have");
+        say("sizeleak", &format!("{unanswered} no answer; only when it came is learned"));
     }
 }

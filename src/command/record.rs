@@ -13,7 +13,7 @@ use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
 use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_recording::{Decision, Experiment, Journal};
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
+use sizeleak_text::{MAX_WRITTEN_BYTES, counted, read_text};
 
 pub(crate) use self::options::Arguments;
 use self::session::{JOURNAL, Session, in_words};
@@ -60,7 +60,8 @@ fn journal(seed: u64, folder: &Path, experiment: &mut Experiment) -> Result<Jour
     let journal = journal.resume(experiment).with_context(name)?;
     if !journal.steps.is_empty() {
         let (sent, steps) = (experiment.commands(), journal.steps.len());
-        say("record", &format!("goes on in {}: {sent} of {steps} commands count", folder.display()));
+        let steps = counted(steps, "command counts", "commands count");
+        say("record", &format!("goes on in {}: {sent} of {steps}", folder.display()));
     }
     Ok(journal)
 }
@@ -85,7 +86,7 @@ fn remove_leftovers(folder: &Path) -> std::io::Result<()> {
 /// Prints what would be sent if every command were seen.
 fn dry_run(mut experiment: Experiment) {
     let expected = experiment.expected_commands();
-    let mut lines = vec![format!("about {expected} commands, every second one held back:")];
+    let mut lines = vec![format!("about {}, every second one held back:", counted(expected, "command", "commands"))];
     for number in 1..=expected.min(SHOWN) {
         let Decision::Send(command) = experiment.next() else { break };
         lines.push(format!("{number:>4}  {}  ({})", in_words(&command), command.why));

@@ -17,7 +17,7 @@ use sizeleak_simulator::{
     BayesLimit, CommandedDevice, Flight, LiveHome, LiveSession, Scenario, Simulation, TestForm, bayes_limit,
     simulate_as,
 };
-use sizeleak_text::read_text;
+use sizeleak_text::{counted, read_text};
 
 use super::failure::parsed;
 use super::record::sender::{lines_of, now_ns};
@@ -96,7 +96,8 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     simulation.write_to(output)?;
     let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
     let folder = output.display().to_string();
-    say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
+    let learn = counted(learn, "labelled command", "labelled commands");
+    say(&folder, &format!("{learn} to learn from, {test} to test on"));
     // It may take the longest.
     if !log::is_quiet() {
         say("best possible", &best_possible(&scenario));

@@ -41,6 +41,7 @@ mod metrics;
 mod modes;
 mod name_resolution;
 mod not_captures;
+mod one_or_none;
 mod one_processor;
 mod output_names;
 mod outputs;

@@ -58,7 +58,10 @@ impl Conclusion {
             (_, _, ModelFit::Elsewhere { .. }) => {
                 Some("This model is for another gateway or for other services".to_owned())
             }
-            _ if matches.matched == 0 => Some(format!("None of the {} labelled commands was found", score.commands)),
+            _ if matches.matched == 0 => {
+                let labelled = counted(score.commands, "labelled command", "labelled commands");
+                Some(format!("None of the {labelled} was found"))
+            }
             _ => None,
         };
         let (Some(baseline), Some(subject), None) = (&baseline, subject, &obstacle) else {
@@ -118,8 +121,8 @@ impl Baseline {
             format!("; {guess} is right in {share}")
         } else if high < self.share {
             format!(
-                ", which is worse than {guess}, right in {share}: the model has not learned this gateway, and its \
-                 figures do not say how much sizes give away"
+                ", which is worse than {guess}, right in {share}: the model or the labels are not of these commands, and \
+                 the figures do not say how much sizes give away"
             )
         } else if named > self.share {
             format!(", which is not certainly better than {guess}, right in {share}")

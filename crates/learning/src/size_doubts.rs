@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_fit::{Additivity, Fit, Separation};
 use sizeleak_model::{Action, FitMethod, LabelledCommand};
-use sizeleak_text::listed;
+use sizeleak_text::{counted, listed, rough_percent};
 
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
 pub(crate) const CERTAIN: f64 = 0.9;
@@ -62,13 +62,14 @@ pub(crate) fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     let open = if open.is_empty() { "all sizes".to_owned() } else { format!("{open} bytes") };
     let open = format!(
         "the labels leave sizes open: {open} (95 % credible), and these sizes together are right with a probability of \
-         {:.0} %; label more commands of several actions",
-        100.0 * fit.certainty
+         {}; label more commands of several actions",
+        rough_percent(fit.certainty)
     );
     let count = commands.len();
     let few = format!(
-        "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known roughly, \
-         and probabilities may be off by a tenth; label {MIN_COMMANDS} commands or more"
+        "only {} learned from: how much sizes vary (ε) and what is usual are known roughly, and probabilities may be off \
+         by a tenth; label {MIN_COMMANDS} commands or more",
+        counted(count, "command was", "commands were")
     );
     let doubts = [(fit.certainty < CERTAIN, open), (count < MIN_COMMANDS, few)];
     doubts.into_iter().filter(|(is_true, _)| *is_true).map(|(_, words)| words).collect()

@@ -243,7 +243,10 @@ impl LearnedSizes {
         };
         if !self.separation.absent.is_empty() {
             let absent = listed_names(&self.separation.absent);
-            self.warnings.push(format!("no labelled command has {absent}: commands with them will not be recognised"));
+            self.warnings.push(format!(
+                "no labelled command has {absent}: commands with {} will not be recognised",
+                them(&self.separation.absent)
+            ));
         }
         let Some(kinds) = &self.kinds else { return };
         let count = kinds.list.len();
@@ -297,13 +300,24 @@ impl LearnedSizes {
             Some(_) => "their replies do, as far as they differ",
             None => "and neither do their replies",
         };
+        let is_once = kinds.list.iter().any(|kind| kind.commands() == 1);
+        let have = if is_once { "may have" } else { "have" };
+        let replies = match &kinds.replies {
+            None if is_once => "and whether their replies do is not known",
+            _ => replies,
+        };
         let words = |at: usize| kinds.list[at].in_words();
         let pairs = kinds.of_equal_size().into_iter();
         let pairs = listed(pairs.map(|[one, other]| format!("`{}` and `{}`", words(one), words(other))), SHOWN);
         if !pairs.is_empty() {
-            self.remarks.push(format!("{pairs} have the same sizes: sizes do not tell them apart, {replies}"));
+            self.remarks.push(format!("{pairs} {have} the same sizes: sizes do not tell them apart, {replies}"));
         }
     }
+}
+
+/// One thing or several, where a sentence has named them.
+fn them<T>(named: &[T]) -> &'static str {
+    if named.len() == 1 { "it" } else { "them" }
 }
 
 /// How far the size of a record may be from the sum of two commands, in bytes.

@@ -15,6 +15,7 @@ use sizeleak_model::{
     ReplyCountModel, Scope, SingleReplies, Smoothing,
 };
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
+use sizeleak_text::listed;
 use toml::Value;
 
 use crate::error::{LearningError, Result};
@@ -29,6 +30,9 @@ const CORRECTOR: &str = "epsilon-corrector";
 
 /// How messages call the labels that are answers.
 const ANSWERS: &str = "the answers without labels";
+
+/// How many names a sentence has; the others are counted.
+const SHOWN: usize = 12;
 
 /// Sizes that leave a greater share of the commands unexplained are in doubt.
 const MAX_OUTLIERS: f64 = 0.25;
@@ -106,8 +110,16 @@ impl UnlabelledRun<'_> {
         let others = names.iter().filter(|name| !labelled_names.contains(name));
         let all_names: Vec<String> = labelled_names.iter().chain(others).cloned().collect();
         let truth = true_counts(&observed, labels, all_names.len())?;
-        let (labels, commands) = answers(self.input, &pipeline, model, &all_names, &truth)?;
+        let (mut labels, commands) = answers(self.input, &pipeline, model, &all_names, &truth)?;
         let mut remarks = found.remarks;
+        if fit.actions.iter().any(|action| action.name.is_none()) {
+            let unnamed = without_unlabelled(&mut labels);
+            if let Some(last) = unnamed.len().checked_sub(1) {
+                let names = listed(unnamed.iter().map(|name| format!("`{name}`")), SHOWN);
+                let may_be = if last == 0 { "it may be one of" } else { "they may be among" };
+                remarks.push(format!("no labelled command has {names}: {may_be} the actions without a name"));
+            }
+        }
         if found.elsewhere > 0 {
             remarks.push(format!(
                 "{} messages of other services look like commands, and are not learned from",
@@ -117,6 +129,20 @@ impl UnlabelledRun<'_> {
         let labels = LabelFile::of_answers(ANSWERS, labels)?;
         Ok(FoundSizes { fit, names, labels, commands, labelled: found.labelled, remarks, damage })
     }
+}
+
+/// Leaves out the actions that no command has, and names them.
+fn without_unlabelled(labels: &mut Labels) -> Vec<String> {
+    let has = |at: usize| labels.rows.iter().any(|row| row.counts.get(at).is_some_and(|count| *count > 0));
+    let kept: Vec<bool> = (0..labels.actions.len()).map(has).collect();
+    for row in &mut labels.rows {
+        let mut kept = kept.iter();
+        row.counts.retain(|_| *kept.next().unwrap_or(&true));
+    }
+    let (kept, left_out): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut labels.actions).into_iter().zip(kept).partition(|(_, is_kept)| *is_kept);
+    labels.actions = kept.into_iter().map(|(name, _)| name).collect();
+    left_out.into_iter().map(|(name, _)| name).collect()
 }
 
 /// The labels' counts of all actions, by the time of their commands.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sizeleak_text::rough_percent;
 
 use crate::action::{MAX_ACTION_SIZE, MAX_MESSAGE_SIZE};
 use crate::kinds::actions_in_words;
@@ -63,7 +64,7 @@ pub struct Model {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Provenance {
     pub method: FitMethod,
-    /// The number of labelled commands.
+    /// The number of labelled commands; where most or all have no label, of those that the sizes explain.
     pub commands: u64,
     /// The version of sizeleak that learned the model.
     pub version: String,
@@ -117,10 +118,14 @@ impl Provenance {
             } else {
                 self.warnings.join("; ")
             };
-            format!(
-                "sizes are not known well enough for a figure: the learned ones are right with a probability of {:.0} %; {why}",
-                100.0 * self.certainty
-            )
+            // 0 says that they do not add up, or do not depend on labels, whatever the probability.
+            let probability = match self.certainty {
+                certainty if certainty > 0.0 => {
+                    format!("the learned ones are right with a probability of {}; ", rough_percent(certainty))
+                }
+                _ => String::new(),
+            };
+            format!("sizes are not known well enough for a figure: {probability}{why}")
         })
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sizeleak_frame::{Frame, Notice};
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_text::TimeRange;
+use sizeleak_text::{TimeRange, counted};
 
 use crate::cause::RunEnding;
 use crate::error::{ConfigError, InputError, RunError};
@@ -108,7 +108,8 @@ impl PipelineInput {
         if is_any || others == 0 {
             return Ok(damage);
         }
-        Err(ConfigError::input(format!("none of the {others} commands is {}", self.range)).into())
+        Err(ConfigError::input(format!("none of the {} is {}", counted(others, "command", "commands"), self.range))
+            .into())
     }
 
     /// The same, with what is of other times.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use sizeleak_frame::{Flow, Frame, Summary, Transport};
+use sizeleak_text::counted;
 
 /// What the last stage says of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,15 +150,17 @@ impl fmt::Display for TrafficSeen {
             ),
             Some(0) => write!(
                 out,
-                "the gateway's {flows} {connections} ({ports}) carry no TLS record: if commands come without TLS, \
-                 `--set record-sizer.plain-tcp=true` sizes bursts of TCP instead"
+                "the gateway's {flows} {connections} ({ports}) {} no TLS record: if commands come without TLS, \
+                 `--set record-sizer.plain-tcp=true` sizes bursts of TCP instead",
+                if flows == 1 { "carries" } else { "carry" }
             ),
             Some(records) => {
                 let by = if self.segment_records > 0 { " by the lengths of segments" } else { "" };
                 write!(
                     out,
-                    "none of {records} records{by} on the gateway's {flows} {connections} ({ports}) is taken for a \
-                     command to it: `-v` says what was skipped, and `sizeleak frames --kind record` shows them"
+                    "none of {} on the gateway's {flows} {connections} ({ports}) is taken for a \
+                     command to it: `-v` says what was skipped, and `sizeleak frames --kind record` shows them",
+                    counted(records, &format!("record{by}"), &format!("records{by}"))
                 )
             }
             None => write!(out, "the gateway has {flows} {connections} ({ports})"),
@@ -211,6 +214,8 @@ mod tests {
         let plain = sentence(&[&flows[..], &[summary(&[("records", 0)])]].concat());
         assert!(plain.contains("3 connections (TCP port 1883 (2 times), UDP port 5683) carry no TLS"), "{plain}");
         assert!(plain.contains("plain-tcp") && !plain.contains("address right"), "{plain}");
+        let one = sentence(&[&flows[..1], &[summary(&[("records", 0)])]].concat());
+        assert!(one.contains("1 connection (TCP port 1883) carries no TLS record"), "{one}");
         let sized = sentence(&[&flows[..1], &[summary(&[("records", 7), ("segment_records", 7)])]].concat());
         assert!(sized.contains("none of 7 records by the lengths of segments"), "{sized}");
     }

@@ -8,7 +8,7 @@ use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, Le
 use sizeleak_inference::channel::{Measures, Observer};
 use sizeleak_inference::space::SizeRow;
 use sizeleak_model::Model;
-use sizeleak_text::percent;
+use sizeleak_text::{counted, percent};
 
 use crate::document::Value::{AtMost, Count, Number, Share, Unknown, Within};
 use crate::document::{ChartKind, Figure, Section, Tile, Verdict};
@@ -22,8 +22,8 @@ pub fn verdict(audit: &Audit) -> Verdict {
         sentence: audit.sentence(),
         meaning: format!(
             "Computed from the model: that is {times_guessing:.1} times as often as by guessing: of {prior_bits:.1} bits of uncertainty about a \
-             command, its size gives away {information_bits:.1}. The figure is exact for the model and its prior, over all commands of the \
-             inventory, so it has no interval; labelled captures (`--labels`) add one that was measured."
+             command, its size gives away {information_bits:.1}. The figure is exact for the model and its prior, over all commands, \
+             so it has no interval; labelled captures (`--labels`) add one that was measured."
         ),
     }
 }
@@ -108,8 +108,10 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         "Their size does not tell these apart. Commands of more actions are hidden by more others.",
     );
     let text = format!(
-        "The inventory allows {:.0} commands of up to {} actions. They have {} sizes.",
-        audit.commands, audit.most_actions, audit.sizes
+        "There are {} commands of up to {}. They have {}.",
+        Count(audit.commands).shown(),
+        counted(audit.most_actions, "action", "actions"),
+        counted(audit.sizes, "size", "sizes")
     );
     Section::new("sizes", vec![text], vec![actions, collisions, by_number(audit)])
 }
@@ -179,7 +181,8 @@ pub fn measured_tile(evaluation: &Evaluation) -> Tile {
         Some(before) => [guessing, share(before), after],
         None => [guessing, after, Unknown],
     };
-    let source = format!("measured: the model's answers to {} labelled commands", evaluation.commands);
+    let labelled = counted(evaluation.commands, "labelled command", "labelled commands");
+    let source = format!("measured: the model's answers to {labelled}");
     Tile { title: SECRETS[0], source, named: Some(named) }
 }
 
@@ -223,8 +226,9 @@ pub fn learning_curve(curve: &LearningCurve) -> Section {
         .drawn(ChartKind::Growth, &[0, 3]);
     let text = format!(
         "How many commands somebody must label to learn this gateway: models of fewer and fewer of {} labels, each tested on \
-         the same {} other commands.",
-        curve.drawn_from, curve.tested
+         the same {}.",
+        curve.drawn_from,
+        counted(curve.tested, "other command", "other commands")
     );
     Section::new("learning", vec![text], vec![figure])
 }

@@ -12,6 +12,7 @@ use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
 use sizeleak_habits::{ActionWeek, Home, Routine};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::telemetry::Latency;
+use sizeleak_text::counted;
 
 use crate::document::{ChartKind, Figure, Section, Value, Verdict};
 
@@ -125,8 +126,9 @@ impl Observed {
             let open = if unexplained > 0 { format!(" Nothing explains {unexplained} of them.") } else { String::new() };
             Verdict {
                 sentence: format!(
-                    "By their own probabilities, the answers name the exact actions of {} of {count} commands.",
-                    percent_within(mean, interval)
+                    "By their own probabilities, the answers name the exact actions of {} of {}.",
+                    percent_within(mean, interval),
+                    counted(count, "command", "commands")
                 ),
                 meaning: format!(
                     "So many first answers are right if their probabilities are; in brackets is the interval of 95 %.{open} \
@@ -147,8 +149,12 @@ impl Observed {
             self.all.by_size.iter().filter(is_shown).map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
         let sizes = Figure::new("sizes-seen", "bytes | commands", sizes)
             .titled(
-                format!("Sizes of {} commands, as an observer sees them", self.commands()),
-                format!("Each line is a size. {left_out} commands of sizes that fewer than five have are left out."),
+                format!("Sizes of {}, as an observer sees them", counted(self.commands(), "command", "commands")),
+                format!(
+                    "Each line is a size. {} of sizes that fewer than five have {} left out.",
+                    counted(left_out, "command", "commands"),
+                    if left_out == 1 { "is" } else { "are" }
+                ),
             )
             .drawn(ChartKind::Spectrum, &[0, 1]);
         let days = self.all.days.len();
@@ -247,7 +253,11 @@ impl AnswerSink for Observed {
 pub fn habits_verdict(home: &Home) -> Verdict {
     let (routines, days) = (home.routines().len(), home.learned_days());
     Verdict {
-        sentence: format!("The sizes of {days} days of commands give away {routines} routines of this home."),
+        sentence: format!(
+            "The sizes of {} of commands give away {} of this home.",
+            counted(days, "day", "days"),
+            if routines == 0 { "no routine".to_owned() } else { counted(routines, "routine", "routines") }
+        ),
         meaning: "A routine is a command that comes at about the same time on most days. Whoever sees the lengths of \
                   encrypted records can learn as much: when people get up, come home and go to bed."
             .to_owned(),
@@ -277,7 +287,7 @@ pub fn habits_section(home: &Home, zone: &str) -> Section {
         "Routines",
         "Commands that come at about the same time on most days, by the quarter of an hour in which they begin.",
     );
-    let text = format!("Learned from {days} whole days.");
+    let text = format!("Learned from {}.", counted(days, "whole day", "whole days"));
     Section::new("habits", vec![text], vec![actions, hours, routines])
 }
 

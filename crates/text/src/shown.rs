@@ -147,6 +147,15 @@ pub fn percent(share: f64) -> String {
     format!("{shown:.1} %")
 }
 
+/// A probability in whole percents. No small one is shown as 0, and no great one as 1.
+pub fn rough_percent(probability: f64) -> String {
+    match 100.0 * probability {
+        percent if percent < 1.0 => "less than 1 %".to_owned(),
+        percent if percent > 99.0 && percent < 100.0 => "more than 99 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -10,7 +10,7 @@ use sizeleak_labels::MatchCounts;
 use sizeleak_report::document::Value::{Number, Within};
 use sizeleak_report::document::{Figure, NONE, Value};
 use sizeleak_report::leak::calibration;
-use sizeleak_text::{escaped, percent};
+use sizeleak_text::{counted, escaped, percent};
 
 use crate::command::document::{Document, figure, line, name_cell, numbers, paragraph, spaced};
 
@@ -20,8 +20,9 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
     let Evaluation { commands, matches, actions, .. } = evaluation;
     let MatchCounts { matched, missed, ambiguous, spurious } = matches;
     let found = format!(
-        "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; {spurious} commands \
-         unlabelled"
+        "{}: {matched} found, {missed} missed, {ambiguous} ambiguous; {} unlabelled",
+        counted(*commands, "labelled command", "labelled commands"),
+        counted(*spurious, "command", "commands")
     );
     spaced([
         paragraph(found, 0),
@@ -112,9 +113,11 @@ pub(super) fn curve_table(curve: &LearningCurve) -> Document {
     let most = curve.points.iter().map(|point| point.draws).max().unwrap_or(1);
     let done = format!(
         "How good models of fewer labels are. Each row is of models learned from so many of {} labels, which were drawn at \
-         random {most} times; every model answers the same {} other commands. Shares of them, in percent, are the \
+         random {}; every model answers the same {}. Shares of them, in percent, are the \
          median of the models, in brackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).",
-        curve.drawn_from, curve.tested,
+        curve.drawn_from,
+        counted(most, "time", "times"),
+        counted(curve.tested, "other command", "other commands"),
     );
     let meaning = "models: those that could be learned, of the samples drawn; only kinds: those without a size for any \
                    action, which answer nothing but the kinds of command that were labelled; with warnings: those whose \
@@ -161,7 +164,8 @@ fn remarks(point: &CurvePoint) -> impl Iterator<Item = String> {
         let DrawRemark { sentence, draws } = remarks.first()?;
         let others = if remarks.len() > 1 { " (the others are in the JSON)" } else { "" };
         let (labels, all, sentence) = (point.labels, point.draws, escaped(sentence));
-        Some(format!("{labels} labels, {draws} of {all} samples: {word}: {sentence}{others}"))
+        let labels = counted(labels, "label", "labels");
+        Some(format!("{labels}, {draws} of {}: {word}: {sentence}{others}", counted(all, "sample", "samples")))
     };
     [first(&point.refusals, "no model"), first(&point.warnings, "warning")].into_iter().flatten()
 }
@@ -193,8 +197,8 @@ pub(super) fn comparison_table(comparison: &Comparison) -> Document {
     let names =
         (1..).zip(pipelines).map(|(number, compared)| line(format!("[{number}] {}", escaped(&compared.pipeline))));
     let level = 100.0 * confidence.share();
-    let explained =
-        format!("{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0");
+    let labelled = counted(*commands, "labelled command", "labelled commands");
+    let explained = format!("{labelled}; intervals of {level} %; * marks a difference whose interval excludes 0");
     spaced([
         names.flatten().collect(),
         paragraph(explained, 0),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_learning::{FoundSizes, LearnedModel};
-use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
+use sizeleak_learning::{FoundSizes, LearnedModel, MIN_COMMANDS};
+use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel};
 use sizeleak_text::{counted, escaped, fitted, shortened, width};
 
 use crate::command::document::{Document, blank, line, paragraph, rest, spaced};
@@ -39,7 +39,8 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>, all_notes: boo
     };
     let mut lines: Vec<String> = found.into_iter().flat_map(lines_of_found).collect();
     let kind = if found.is_some() { "explained" } else { "labelled" };
-    lines.push(format!("learned {method} from {} of {labels} {kind} commands", model.learned.commands));
+    let all = counted(*labels, &format!("{kind} command"), &format!("{kind} commands"));
+    lines.push(format!("learned {method} from {} of {all}", model.learned.commands));
     lines.push(format!("sizes are {}", describe_basis(&model.learned.basis)));
     lines.push(String::new());
     if !model.actions.is_empty() {
@@ -112,6 +113,9 @@ fn kinds(model: &Model) -> Vec<String> {
     };
     let replies = match &kinds.replies {
         Some(_) => "replies: their number and bytes tell kinds apart",
+        None if kinds.list.iter().any(|kind| kind.commands() == 1) => {
+            "replies: whether they tell kinds apart is not known"
+        }
         None => "replies: they do not tell kinds apart",
     };
     let mut lines = vec!["whole commands, overhead included:".to_owned()];
@@ -119,7 +123,8 @@ fn kinds(model: &Model) -> Vec<String> {
     if kinds.list.len() > MAX_KINDS {
         lines.push(format!("  and {} more", kinds.list.len() - MAX_KINDS));
     }
-    lines.extend([replies.to_owned(), String::new()]);
+    lines.extend((kinds.list.len() > 1).then(|| replies.to_owned()));
+    lines.push(String::new());
     lines
 }
 
@@ -151,11 +156,10 @@ fn epsilons(model: &Model) -> String {
     let shown = frequent.iter().take(SHOWN).map(|(epsilon, times)| format!("{epsilon} in {:.1} %", share(*times)));
     let shown = shown.collect::<Vec<_>>().join(", ");
     let rest = frequent.len().saturating_sub(SHOWN);
-    let rest = if rest > 0 { format!(" and {rest} more values") } else { String::new() };
-    let used = if model.smoothing == Smoothing::NEAREST {
-        "the nearest command is".to_owned()
-    } else {
-        format!("the {} nearest commands are", model.smoothing.k)
+    let rest = if rest > 0 { format!(" and {}", counted(rest, "more value", "more values")) } else { String::new() };
+    let used = match model.smoothing.k {
+        1 => "the nearest command is".to_owned(),
+        k => format!("the {k} nearest commands are"),
     };
     format!("ε: {shown}{rest}; {used} used")
 }
@@ -171,7 +175,13 @@ fn replies(model: &Model) -> Vec<String> {
             replies.surplus
         )
     } else {
-        "replies: their number does not depend on the number of actions".to_owned()
+        match model.learned.commands {
+            few if few < MIN_COMMANDS as u64 => {
+                "replies: whether their number depends on the number of actions is not known"
+            }
+            _ => "replies: their number does not depend on the number of actions",
+        }
+        .to_owned()
     };
     let bytes = model.reply_bytes.as_ref().map(|bytes| {
         let ReplyBytesModel { fixed, per_reply, spread, per_action, .. } = bytes;
@@ -213,18 +223,20 @@ fn lines_of_found(found: &FoundSizes) -> Vec<String> {
     let fit = &found.fit;
     let labelled = match found.labelled {
         0 => "without labels".to_owned(),
-        labelled => format!("with {labelled} labels"),
+        labelled => format!("with {}", counted(labelled, "label", "labels")),
     };
     let explained = found.labels.labels().rows.len();
     let mut lines = vec![format!(
-        "sizes were found {labelled}: {explained} of {} commands are explained; lengths are those of {}",
-        found.commands, fit.length_fields
+        "sizes were found {labelled}: {explained} of {} explained; lengths are those of {}",
+        counted(found.commands, "command is", "commands are"),
+        fit.length_fields
     )];
     let nameless = fit.actions.iter().filter(|action| action.name.is_none()).count();
     if nameless > 0 {
         let all = fit.actions.len();
         lines.push(format!(
-            "{nameless} of {all} actions have no name: one labelled command of each (`--labels`) names them"
+            "{nameless} of {} no name: one labelled command of each (`--labels`) names them",
+            counted(all, "action has", "actions have")
         ));
     }
     lines

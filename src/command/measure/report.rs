@@ -137,30 +137,36 @@ fn unmatched_remark(labels: &MatchCounts) -> Option<String> {
     let MatchCounts { missed, ambiguous, .. } = labels;
     (missed + ambiguous > 0).then(|| {
         format!(
-            "{} labels belong to no command that was found, and are left out: {missed} have none nearby, {ambiguous} only \
-             one of another label",
-            missed + ambiguous
+            "{} left out: {} none nearby, {ambiguous} only one of another label",
+            counted(
+                missed + ambiguous,
+                "label belongs to no command that was found, and is",
+                "labels belong to no command that was found, and are"
+            ),
+            counted(*missed, "has", "have")
         )
     })
 }
 
 fn once_remark(leak: &MeasuredLeak, has_model: bool) -> Option<String> {
-    let MeasuredLeak { commands, secrets_once, .. } = leak;
+    let MeasuredLeak { commands, secrets, secrets_once, .. } = leak;
     let remedy =
         if has_model { "" } else { "; an observer who learns the sizes of actions may name them, too (`--model`)" };
-    (*secrets_once > 0).then(|| {
+    (*secrets_once > 0 && *secrets > 1).then(|| {
         format!(
-            "{secrets_once} of {commands} commands are labelled as no other is, so that nobody can learn them from the \
-             others: they count as not named{remedy}"
+            "{secrets_once} of {commands} commands {} labelled as no other is, so that nobody can learn {} from the others: \
+             {} as not named{remedy}",
+            if *secrets_once == 1 { "is" } else { "are" },
+            if *secrets_once == 1 { "it" } else { "them" },
+            if *secrets_once == 1 { "it counts" } else { "they count" }
         )
     })
 }
 
 fn bound_remark(leak: &MeasuredLeak) -> Option<String> {
-    (leak.vulnerability.high > NO_BOUND && leak.named.interval.high < NO_BOUND).then(|| {
-        "so few commands with so many sizes set no limit to what a better observer would name: V may be 100 %"
-            .to_owned()
-    })
+    let has_secrets = leak.secrets > 1;
+    (has_secrets && leak.vulnerability.high > NO_BOUND && leak.named.interval.high < NO_BOUND)
+        .then(|| "these commands set no limit to what a better observer would name: V may be 100 %".to_owned())
 }
 
 fn replies_remark(by_size: &MeasuredLeak, with_replies: [&MeasuredLeak; 2]) -> Option<String> {

@@ -14,7 +14,7 @@ use sizeleak_recording::{
     ActionSize, Decision, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand, Recording, Step,
     labels_of,
 };
-use sizeleak_text::{escaped_lines, listed};
+use sizeleak_text::{counted, escaped_lines, listed};
 
 use super::options::{Arguments, End};
 use super::sender::{self, HANDS_NS, Person, Sender, now_ns};
@@ -294,7 +294,8 @@ impl<'a> Session<'a> {
             let seconds = (each * u32::try_from(more).unwrap_or(u32::MAX)).as_secs();
             // What is needed while nothing is learned, nobody knows.
             let is_begun = self.experiment.knowledge().is_some_and(|knowledge| !knowledge.sizes.is_empty());
-            let left = if is_begun { format!("; about {more} commands, {seconds} s left") } else { String::new() };
+            let more = counted(more, "command", "commands");
+            let left = if is_begun { format!("; about {more}, {seconds} s left") } else { String::new() };
             say("known", &format!("{}{left}", self.known()));
         }
     }
@@ -335,7 +336,8 @@ impl<'a> Session<'a> {
         self.write_labels()?;
         self.write_journal()?;
         let commands = self.experiment.commands();
-        say("record", &format!("{reason}: {commands} commands in {} s", self.begun.elapsed().as_secs()));
+        let commands = counted(commands, "command", "commands");
+        say("record", &format!("{reason}: {commands} in {} s", self.begun.elapsed().as_secs()));
         self.report_lateness();
         if self.tap.is_none() {
             say("next", "learn from the capture of the tap with labels.csv, and evaluate it with test.csv");
@@ -393,7 +395,12 @@ impl<'a> Session<'a> {
         }
         if !unseen.is_empty() {
             let (count, all, numbers) = (unseen.len(), self.journal.steps.len(), listed(unseen, SHOWN));
-            let text = format!("{count} of {all} commands have no message in their turn, and do not count: {numbers}");
+            let all = counted(all, "command", "commands");
+            let what = match count {
+                1 => "has no message in its turn, and does not count",
+                _ => "have no message in their turn, and do not count",
+            };
+            let text = format!("{count} of {all} {what}: {numbers}");
             say("not seen", &text);
         }
         self.write_journal()
@@ -415,12 +422,16 @@ impl<'a> Session<'a> {
     fn report_losses(&self, learned: &Learned) {
         let failed = self.journal.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
         if failed > 0 {
-            say("note", &format!("{failed} of {} commands were not sent, and do not count", self.journal.steps.len()));
+            let all = counted(self.journal.steps.len(), "command", "commands");
+            let what = if failed == 1 { "was not sent, and does" } else { "were not sent, and do" };
+            say("note", &format!("{failed} of {all} {what} not count"));
         }
         let seen = learned.found.rows.len();
         let unexplained = learned.knowledge.unexplained.saturating_sub(self.journal.sent(Half::Learn).count() - seen);
         if unexplained > 0 {
-            let text = format!("{unexplained} of {seen} commands to learn from have sizes that no sum explains");
+            let seen = counted(seen, "command", "commands");
+            let what = if unexplained == 1 { "has a size" } else { "have sizes" };
+            let text = format!("{unexplained} of {seen} to learn from {what} that no sum explains");
             say("note", &text);
         }
         let ahead = self.tap.as_ref().map_or(0, Tap::ahead_ns);

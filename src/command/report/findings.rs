@@ -16,6 +16,7 @@ use sizeleak_learning::{LearningRun, LearningSettings};
 use sizeleak_model::{Model, ModelSet};
 use sizeleak_report::document::{Figure, Section, Tile, Value, Verdict};
 use sizeleak_report::{Observed, leak};
+use sizeleak_text::counted;
 
 use crate::command::audited_model::AuditedModel;
 use crate::command::document::quoted;
@@ -119,7 +120,8 @@ fn by_secret(secrets: &MeasuredSecrets) -> [(&'static str, Option<&MeasuredLeak>
 fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
     let within = |share: MeasuredShare| Value::Within(share.share, share.interval);
     let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| {
-        let source = format!("measured on {} labelled commands", size.map_or(0, |leak| leak.commands));
+        let labelled = counted(size.map_or(0, |leak| leak.commands), "labelled command", "labelled commands");
+        let source = format!("measured on {labelled}");
         let replies = Value::from(replies.map(|leak| within(leak.named)));
         Tile { title, source, named: size.map(|leak| [within(leak.guessing), within(leak.named), replies]) }
     };

@@ -64,8 +64,8 @@ pub enum SpaceError {
     /// The model knows labelled commands as a whole, and no sizes of actions.
     #[error(
         "the model has no sizes of actions, only kinds of labelled commands, so that there are no other commands to \
-         compare them with: label commands of several actions, and learn again; or name captures and their `--labels`, \
-         on which the leak is measured without a model"
+         compare them with: label commands of several actions, and learn again; captures with `--labels` are measured \
+         without `--model`"
     )]
     NoSizes,
     #[error(transparent)]
