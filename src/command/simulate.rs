@@ -28,8 +28,8 @@ use super::shared_options::PaddingOption;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sizeleak simulate --scenario home.toml --seed 7 -o home\n\
                         writes learn.pcap, learn.csv, test.pcap, test.csv and inventory.toml into home, and prints how \
-                        often the best possible first answer to a command is right. The same scenario and seed \
-                        produce the same bytes. examples/scenarios/default.toml lists all keys.")]
+                        often the best possible first answer to a command is right, where that is known. The same \
+                        scenario and seed produce the same bytes. examples/scenarios/default.toml lists all keys.")]
 pub(crate) struct Arguments {
     /// A description of the home, the service and the network [default: the home of the paper]
     #[arg(long, value_name = "FILE")]
@@ -100,7 +100,12 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     say(&folder, &format!("{learn} to learn from, {test} to test on"));
     // It may take the longest.
     if !log::is_quiet() {
-        say("best possible", &best_possible(&scenario));
+        let possible = if arguments.sequence.is_some() {
+            "the limit is not known of `--sequence`: an observer learns how often its commands come".to_owned()
+        } else {
+            best_possible(&scenario)
+        };
+        say("best possible", &possible);
     }
     Ok(())
 }

@@ -148,3 +148,15 @@ fn one_device_is_told_one_action() {
     let audited = said(&sizeleak("audit --model").arg(lamp).output().unwrap());
     assert!(audited.contains("1 lamp; 6 actions; 6 commands of up to 1 action, which have 4 sizes"), "{audited}");
 }
+
+#[test]
+fn what_is_possible_of_a_sequence_is_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = ["08:00", "12:00", "20:00"].map(|time| format!("2026-01-05T{time}:00Z,plug,on\n")).concat();
+    write(folder.path(), "events.csv", format!("time,device,action\n{rows}"));
+    let simulated = within(folder.path(), "simulate --sequence events.csv --frames -o home");
+    let simulated = said(&simulated);
+    assert!(simulated.contains("to learn from, 3 to test on"), "{simulated}");
+    assert!(simulated.contains("the limit is not known of `--sequence`"), "{simulated}");
+    assert!(!simulated.contains("first answer right"), "{simulated}");
+}
