@@ -1,6 +1,6 @@
 //! pcapng: blocks in sections; each section has its own interfaces (draft-ietf-opsawg-pcapng).
 
-use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, parse_block_be, parse_block_le};
 
 use crate::error::Damage;
 use crate::resync::{Candidate, PacketFormat};
@@ -61,7 +61,7 @@ impl Pcapng {
         }
         if kind == INTERFACE {
             let interface = match self.parse(block) {
-                Some(Block::InterfaceDescription(description)) => Interface::new(&description),
+                Some(Block::InterfaceDescription(description)) => Interface::new(&description, self.big_endian),
                 _ => return Err(malformed(offset, "an interface description cannot be read")),
             };
             if self.interfaces.len() >= MAX_INTERFACES {
@@ -232,15 +232,18 @@ impl PacketFormat for Pcapng {
 }
 
 impl Interface {
-    fn new(description: &InterfaceDescriptionBlock<'_>) -> Self {
+    fn new(description: &InterfaceDescriptionBlock<'_>, big_endian: bool) -> Self {
         // `if_tsresol`: the top bit selects powers of 2 instead of powers of 10.
         let exponent = u32::from(description.if_tsresol & 0x7f);
         let base: u64 = if description.if_tsresol & 0x80 == 0 { 10 } else { 2 };
+        // The parser takes `if_tsoffset` for little-endian in every section.
+        let mut options = description.options.iter().filter(|option| option.code == OptionCode::IfTsoffset);
+        let offset: Option<[u8; 8]> = options.find_map(|option| option.as_bytes().ok()?.try_into().ok());
         Self {
             link_type: (description.linktype.0 & 0xffff) as u16,
             snaplen: description.snaplen,
             units: base.checked_pow(exponent).unwrap_or(u64::MAX),
-            offset_seconds: description.if_tsoffset,
+            offset_seconds: offset.map_or(0, if big_endian { i64::from_be_bytes } else { i64::from_le_bytes }),
         }
     }
 

@@ -68,10 +68,14 @@ fn pcapng_times_follow_resolution_and_offset_of_their_section() {
     let mut bytes = section(Endianness::Little, 9, 0, &[5_000_000_007]);
     bytes.extend(section(Endianness::Big, 3, -1, &[7_500]));
     bytes.extend(section(Endianness::Little, 0x8a, 3, &[1024 + 512]));
+    bytes.extend(section(Endianness::Big, 9, 1_700_000_000, &[7]));
+    bytes.extend(section(Endianness::Big, 6, -3_600, &[1_700_003_600_000_001]));
     let (read, error) = read_one(&bytes);
     assert_eq!(error, None);
     let times: Vec<i64> = read.iter().map(|packet| packet.0).collect();
-    assert_eq!(times, [5_000_000_007, 6_500_000_000, 4_500_000_000]);
+    let in_big_endian = [1_700_000_000_000_000_007, 1_700_000_000_000_001_000];
+    assert_eq!(times[..3], [5_000_000_007, 6_500_000_000, 4_500_000_000]);
+    assert_eq!(times[3..], in_big_endian);
     assert_eq!((read[0].1.as_slice(), read[0].2), (&[7; 5][..], 99), "without padding");
 }
 
