@@ -341,7 +341,7 @@ impl FlowFilter {
         if let Some((reason, count)) = self.counters.main_reason().filter(|(reason, _)| !reason.is_routine()) {
             let _ = write!(text, "; {count} packets could not be read: {reason}");
         }
-        for sentence in self.unsized_traffic.sentences() {
+        for sentence in self.unsized_traffic.sentences().chain(self.counters.damaged_sentence()) {
             text.push_str("; ");
             text.push_str(&sentence);
         }
@@ -386,7 +386,7 @@ impl Stage for FlowFilter {
         for notice in incomplete.iter().filter_map(|packet| self.counters.count_incomplete(packet)) {
             out.emit(notice.into())?;
         }
-        for sentence in self.unsized_traffic.sentences() {
+        for sentence in self.unsized_traffic.sentences().chain(self.counters.damaged_sentence()) {
             out.emit(self.counters.notice(what::NOT_SIZED, None, sentence).into())?;
         }
         if self.counters.packets > 0 && self.counters.gateway_packets == 0 {

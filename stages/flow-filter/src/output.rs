@@ -89,6 +89,13 @@ impl FilterCounters {
         most.map(|(reason, count)| (*reason, *count))
     }
 
+    /// What is said at the end of packets whose headers cannot be read, if there are any.
+    pub(crate) fn damaged_sentence(&self) -> Option<String> {
+        let plural = if self.damaged == 1 { "packet" } else { "packets" };
+        let sentence = format!("{} {plural} with a cut or damaged header of IP, TCP or UDP: not sized", self.damaged);
+        (self.damaged > 0).then_some(sentence)
+    }
+
     pub(crate) fn count_incomplete(&mut self, packet: &IncompletePacket) -> Option<Notice> {
         self.incomplete_fragments += 1;
         (self.incomplete_fragments == 1).then(|| {

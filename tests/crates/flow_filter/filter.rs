@@ -42,6 +42,7 @@ fn lengths_are_right_despite_padding_snaplen_and_offloading() {
     let lengths: Vec<(u32, usize)> = segments(&frames).iter().map(|row| (row.length, row.payload.len())).collect();
     assert_eq!(lengths, [(2, 2), (500, 128 - 54), (3000, 3000), (500, 0)]);
     assert_eq!(counts["damaged"], 1, "a TCP header cut in the middle");
+    assert_eq!(notices(&frames, "not_sized"), ["1 packet with a cut or damaged header of IP, TCP or UDP: not sized"]);
 }
 
 #[test]
