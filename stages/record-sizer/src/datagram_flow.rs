@@ -4,7 +4,7 @@
 //! first guess; another is a rival until more datagrams in a row are of it than of what came before.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Protocol};
+use sizeleak_frame::{Direction, Protocol, Transport};
 
 use crate::chunk::Chunk;
 use crate::dtls::DtlsFlow;
@@ -13,7 +13,7 @@ use crate::matter::{MatterFlow, is_matter};
 use crate::message::{FlowEnds, FlowEvent, Found, PerDirection};
 use crate::options::Options;
 use crate::quic::{QuicFlow, is_quic};
-use crate::tunnels::{TunnelFlow, is_esp, is_wireguard};
+use crate::tunnels::{TunnelFlow, is_wireguard};
 
 /// The most datagrams that speak for a protocol: one more of another in a row, and it is that. So many are held.
 const MOST: u8 = 16;
@@ -30,7 +30,7 @@ impl Told<'_> {
     fn own_protocol(self) -> Option<Protocol> {
         let ends = self.ends?;
         match () {
-            () if is_esp(ends) => Some(Protocol::Esp),
+            () if ends.transport == Transport::Esp => Some(Protocol::Esp),
             () if is_matter(ends, &self.options.matter_port) => Some(Protocol::Matter),
             () if is_wireguard(ends) => Some(Protocol::WireGuard),
             () if is_quic(ends, &self.options.quic_port) => Some(Protocol::Quic),
@@ -197,14 +197,14 @@ impl DatagramFlow {
 
 impl ProtocolFlow {
     /// A flow that begins with this datagram, if its protocol is one of these. Ports decide before shapes, and of shapes
-    /// those that say most.
+    /// those that say most. Nearly every datagram may be a packet of ESP, whose port others use as well.
     pub(crate) fn begin(chunk: &Chunk<'_>, Told { ends, options, .. }: Told<'_>) -> Option<Self> {
-        TunnelFlow::begin_esp(chunk, ends)
-            .map(Self::Esp)
-            .or_else(|| MatterFlow::begin(chunk, ends, &options.matter_port).map(Self::Matter))
+        MatterFlow::begin(chunk, ends, &options.matter_port)
+            .map(Self::Matter)
             .or_else(|| TunnelFlow::begin_wireguard(chunk, ends).map(Self::WireGuard))
             .or_else(|| DtlsFlow::begin(chunk).map(Self::Dtls))
             .or_else(|| QuicFlow::begin(chunk, ends, options).map(Self::Quic))
+            .or_else(|| TunnelFlow::begin_esp(chunk, ends).map(Self::Esp))
     }
 
     /// Whether datagrams have shown its protocol, more than a port can.

@@ -60,7 +60,7 @@ impl TunnelMessage {
 }
 
 /// Whether a flow is of ESP: over IP, or by one of its ports.
-pub(crate) fn is_esp(ends: &FlowEnds) -> bool {
+fn is_esp(ends: &FlowEnds) -> bool {
     ends.transport == Transport::Esp || ends.has_port(ESP_PORT)
 }
 

@@ -125,12 +125,22 @@ fn packets_in_a_tunnel_of_wireguard_are_known_up_to_their_padding() {
         datagram(TO, &packet(3, 0, 48)),
         datagram(TO, &[4, 0, 0, 0, 1]),
     ];
-    let frames = udp([40_000, 50_000], &rows);
-    assert_eq!(
-        sizes(&frames),
-        [(22, 132, [u64::MAX; 2]), (22, 76, [u64::MAX; 2]), (24, 16, [0; 2]), (23, 112, [81, 96]), (23, 64, [33, 48]),]
-    );
-    assert_eq!(protocols(&frames), ["wireguard"]);
+    // ESP shares its port with others, as which it is then used to pass firewalls, or by chance.
+    for ports in [[40_000, 50_000], [40_000, 4500], [4500, 50_000], [4500, 4500]] {
+        let frames = udp(ports, &rows);
+        assert_eq!(
+            sizes(&frames),
+            [
+                (22, 132, [u64::MAX; 2]),
+                (22, 76, [u64::MAX; 2]),
+                (24, 16, [0; 2]),
+                (23, 112, [81, 96]),
+                (23, 64, [33, 48])
+            ],
+            "{ports:?}"
+        );
+        assert_eq!(protocols(&frames), ["wireguard"], "{ports:?}");
+    }
 }
 
 #[test]
@@ -143,6 +153,39 @@ fn packets_of_esp_are_known_between_bounds() {
     let in_udp = [rows[0].clone(), internet_key_exchange, datagram(FROM, &[0xff])];
     assert_eq!(records(&udp([4500, 4500], &in_udp)).len(), 1);
     assert!(records(&udp([4000, 4000], &in_udp)).is_empty(), "on another port");
+}
+
+#[test]
+fn datagrams_of_other_protocols_on_the_port_of_esp_are_not_taken_for_it() {
+    let record = |kind: u8, epoch: u8, number: u8, bytes: usize| {
+        let length = (bytes as u16).to_be_bytes();
+        [&[kind, 254, 253, 0, epoch, 0, 0, 0, 0, 0, number][..], &length, &vec![number; bytes]].concat()
+    };
+    let dtls: Vec<_> =
+        (1..40).map(|at| datagram(if at % 2 == 0 { TO } else { FROM }, &record(23, 1, at, 60))).collect();
+    // What finds a way through routers shares the ports (RFC 7983).
+    let stun = datagram(FROM, &[&[0, 1, 0, 20, 0x21, 0x12, 0xa4, 0x42][..], &[3; 32]].concat());
+    for every in [usize::MAX, 3, 8] {
+        let rows = (1usize..).zip(&dtls).flat_map(|(at, row)| {
+            let between = at.is_multiple_of(every).then(|| stun.clone());
+            [Some(row.clone()), between].into_iter().flatten()
+        });
+        let rows: Vec<_> = rows.collect();
+        let frames = udp([4500, 40_000], &rows);
+        assert_eq!((records(&frames).len(), protocols(&frames)), (39, vec!["dtls".to_owned()]), "{every}");
+    }
+    // ESP is not lost by a datagram that looks like another protocol, before it or in between.
+    let packet = |number: u8| [&[1, 2, 3, 4, 0, 0, 0, number][..], &[9; 100]].concat();
+    for odd in [record(23, 1, 1, 60), record(22, 0, 0, 90), [&[1, 0, 0, 0][..], &[5; 144]].concat()] {
+        for at in [0, 5] {
+            let mut rows: Vec<_> =
+                (1..30).map(|number| datagram(if number % 2 == 0 { TO } else { FROM }, &packet(number))).collect();
+            rows.insert(at, datagram(FROM, &odd));
+            let frames = udp([4500, 4500], &rows);
+            let lengths = records(&frames).iter().filter(|record| record.length == 100).count();
+            assert_eq!((lengths, protocols(&frames).last().unwrap().as_str()), (29, "esp"), "{odd:?} {at}");
+        }
+    }
 }
 
 /// Packets of QUIC with short headers: ids of 8 bytes from the gateway, none to it.
