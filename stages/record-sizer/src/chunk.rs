@@ -176,8 +176,10 @@ impl HeldSegments {
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
+    /// Whether all may be padding. There is seldom more than one such segment, and never many.
     pub(crate) fn is_all_padding(&self) -> bool {
-        self.segments.iter().all(|(_, held)| held.without_payload.may_be_padding)
+        const MOST: usize = 64;
+        self.segments.len() <= MOST && self.segments.iter().all(|(_, held)| held.without_payload.may_be_padding)
     }
 
     pub(crate) fn remove_at(&mut self, position: u64) {
@@ -191,23 +193,22 @@ impl HeldSegments {
     /// many of them were no padding.
     pub(crate) fn remove_differing(&mut self, start: u64, chunk: Chunk<'_>) -> usize {
         let end = start + chunk.length();
-        let mut removed = 0;
-        self.segments.retain(|(position, held)| {
+        let first = self.segments.partition_point(|(position, held)| position + held.chunk().length() <= start);
+        let (mut at, mut removed) = (first, 0);
+        while let Some((position, held)) = self.segments.get(at).filter(|(position, _)| *position < end) {
             let (mut first, mut second) = (chunk, held.chunk());
-            if *position >= end || position + second.length() <= start {
-                return true;
-            }
             first.advance(position.saturating_sub(start));
             second.advance(start.saturating_sub(*position));
             let overlap = first.length().min(second.length());
             let (first, second) = (first.first(overlap), second.first(overlap));
-            let is_same = first.payload.iter().zip(second.payload).all(|(first, second)| first == second);
-            if !is_same {
-                self.bytes -= held.payload.len() + SEGMENT_COST;
+            if first.payload.iter().zip(second.payload).all(|(first, second)| first == second) {
+                at += 1;
+            } else {
                 removed += usize::from(!second.may_be_padding);
+                self.bytes -= held.payload.len() + SEGMENT_COST;
+                self.segments.remove(at);
             }
-            is_same
-        });
+        }
         removed
     }
 
@@ -217,10 +218,12 @@ impl HeldSegments {
         std::mem::take(&mut self.segments).iter().map(|(_, held)| held.chunk().length()).sum()
     }
 
-    /// Whether at least this number of whole segments follow each other without a gap.
+    /// Whether at least this number of whole segments follow each other without a gap, as far as the first ones show: it
+    /// is asked for each gap anew.
     pub(crate) fn has_run(&self, least: usize) -> bool {
+        const LOOKED_AT: usize = 1024;
         let mut run = Run::default();
-        self.segments.iter().any(|(start, held)| run.add(*start, held) >= least)
+        self.segments.iter().take(LOOKED_AT).any(|(start, held)| run.add(*start, held) >= least)
     }
 
     /// The number of whole segments that follow each other without a gap around this position, as far as a few
@@ -312,5 +315,30 @@ mod tests {
         let mut padding = Chunk::of(&Segment { length: 6, payload: &[0; 6], ..EMPTY });
         padding.advance(1);
         assert!(padding.may_be_padding);
+    }
+
+    #[test]
+    fn only_segments_that_differ_from_a_chunk_where_they_overlap_are_removed() {
+        let mut held = HeldSegments::default();
+        for (start, payload) in [(0, &b"ab"[..]), (10, b"cd"), (12, b"ef"), (20, b"gh")] {
+            held.insert(start, Chunk::fragment(1, payload));
+        }
+        assert_eq!(held.remove_differing(9, Chunk::fragment(2, b"xcde")), 0, "they are the same where they overlap");
+        assert_eq!(held.remove_differing(2, Chunk::fragment(2, b"xxxxxxxx")), 0, "they touch it");
+        assert_eq!(held.remove_differing(11, Chunk::fragment(2, b"xxfxxxxxxg")), 2);
+        assert_eq!((held.len(), held.first(), held.next_start(1)), (2, Some((0, 1)), Some(20)));
+        assert_eq!(held.bytes(), DIRECTION_COST + 2 * (2 + SEGMENT_COST));
+        assert_eq!(held.remove_differing(0, Chunk::fragment(2, &[0; 100])), 2);
+        assert!(held.is_empty() && held.bytes() == 0);
+    }
+
+    #[test]
+    fn a_few_held_segments_may_be_padding_and_not_many() {
+        let mut held = HeldSegments::default();
+        let zeros = Chunk::of(&Segment { length: 2, payload: &[0; 2], ..EMPTY });
+        (0..64).for_each(|at| held.insert(10 * at, zeros));
+        assert!(held.is_all_padding());
+        held.insert(1000, zeros);
+        assert!(!held.is_all_padding());
     }
 }
