@@ -37,6 +37,8 @@ pub(crate) struct Connection {
 pub(crate) struct Stream {
     pub(crate) position: StreamPosition,
     pub(crate) walker: RecordWalker,
+    /// Whether application data or the end of a handshake came before, without a loss in between.
+    pub(crate) follows_data: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,8 +58,6 @@ struct BusyStream {
     pending: PendingSegments,
     framing: Framing,
     handshake: HandshakeReader,
-    /// Whether application data came before, without a loss in between.
-    follows_data: bool,
     /// Of the direction to the gateway: whether it was reported that the connection shows no record. It is here because
     /// there is room.
     is_reported_not_tls: bool,
@@ -185,6 +185,12 @@ impl Connection {
         let (mut reassembly, mut framer) = self.direction(direction, findings);
         let run = reassembly.acknowledge(segment.acknowledgement?, &mut framer)?;
         Some(self.successor(direction, run))
+    }
+
+    /// Takes a FIN without payload; true if bytes are missing before it.
+    pub(crate) fn end(&mut self, segment: &Segment<'_>) -> bool {
+        let position = self.streams.of(segment.direction).position;
+        position.is_known() && segment.sequence != position.next && self.reassembly(segment.direction).end(segment)
     }
 
     /// Another connection that was not contradicted, at the end of the traffic.
@@ -358,6 +364,10 @@ impl Connection {
     pub(crate) fn rest(&mut self) {
         if self.is_tls() && self.busy.as_ref().is_some_and(|busy| busy.is_idle(&self.streams)) {
             self.busy = None;
+            // A session whose handshake is over goes on, even where an end has no data to send.
+            for stream in [&mut self.streams.to_gateway, &mut self.streams.from_gateway] {
+                stream.follows_data |= self.keys.protection.is_some() && stream.walker.version().is_some();
+            }
         }
     }
 
@@ -389,9 +399,9 @@ impl Connection {
         let Self { streams, payload, busy, .. } = self;
         let busy = busy.get_or_insert_with(|| BusyState::of(streams));
         let context = context(streams, busy, direction);
-        let Stream { position, walker } = streams.of_mut(direction);
+        let Stream { position, walker, follows_data } = streams.of_mut(direction);
         let BusyState { streams: busy_streams, messages, declared, .. } = &mut **busy;
-        let BusyStream { pending, framing, handshake, follows_data, .. } = busy_streams.of_mut(direction);
+        let BusyStream { pending, framing, handshake, .. } = busy_streams.of_mut(direction);
         let saw_syn = position.saw_syn();
         (
             Reassembly { position, pending, context },
@@ -429,7 +439,6 @@ impl BusyState {
             pending: PendingSegments::default(),
             framing: Framing::of(&stream.walker),
             handshake: HandshakeReader::default(),
-            follows_data: stream.walker.version().is_some(),
             is_reported_not_tls: false,
         };
         Box::new(Self {

@@ -123,7 +123,11 @@ impl OrderedStream for Framer<'_> {
                 self.payload.find(length.min(self.walker.body_left()));
                 self.lose_partial_header();
                 match self.walker.gap(length) {
-                    GapEffect::WithinBody => return,
+                    GapEffect::WithinBody => {
+                        // It may end with the record.
+                        self.walk(Chunk::fragment(time_ns, &[]));
+                        return;
+                    }
                     GapEffect::PastRecord(record) => self.record(record),
                     GapEffect::HeaderLost => {}
                 }

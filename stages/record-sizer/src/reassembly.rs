@@ -16,7 +16,9 @@ use sizeleak_frame::{OwnedSegment, Segment};
 use crate::chunk::{Chunk, HeldSegments};
 use crate::findings::{Conflict, Incident};
 use crate::record::{OpenRecord, is_whole_records};
-use crate::rivals::{Claim, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near};
+use crate::rivals::{
+    Claim, Dropped, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near,
+};
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
 const FIRST_SEGMENTS: usize = 4;
@@ -27,7 +29,8 @@ const PROOF: usize = 3;
 /// The same where the capture holds no acknowledgements of the other side.
 const UNACKNOWLEDGED_PROOF: usize = 2;
 
-/// Data that the other side acknowledged this long ago, in nanoseconds, is not retransmitted.
+/// Data that the other side acknowledged this long ago, in nanoseconds, is seldom retransmitted: only where its sender
+/// does not receive the acknowledgements.
 const OLD_NS: i64 = 3_000_000_000;
 
 /// Where positions start: far enough above zero for segments that precede the first one.
@@ -44,6 +47,7 @@ pub(crate) trait OrderedStream {
 
 /// The state of a direction while segments are out of order.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the direction")]
 pub(crate) struct PendingSegments {
     held: HeldSegments,
     /// While segments are held: the position of the next byte, or of the first held one while the first byte is
@@ -56,6 +60,10 @@ pub(crate) struct PendingSegments {
     is_doubted: bool,
     /// Whether data continued the stream while others were held.
     has_continued: bool,
+    /// The sequence number of a FIN behind bytes that are missing, if there was one.
+    end: u32,
+    has_end: bool,
+    is_end_acknowledged: bool,
 }
 
 /// What a direction has to know of its connection besides its own segments.
@@ -82,12 +90,12 @@ pub(crate) enum SynMeaning {
 impl PendingSegments {
     /// Whether the segments so far need nothing here.
     pub(crate) fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.rivals.is_empty()
+        self.held.is_empty() && self.rivals.is_empty() && !self.has_end
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.held.bytes() + self.rivals.memory_bytes()
+        self.held.bytes() + self.rivals.memory_bytes() + usize::from(self.has_end)
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -173,8 +181,11 @@ impl Reassembly<'_> {
             // Bytes before it are missing.
             1.. => self.put_in_order(segment, sequence, out),
             _ if self.contradicts(segment, sequence) => self.contradiction(segment, sequence, out),
-            _ if self.position.is_gap_start(sequence) || self.is_acknowledged_for_long(segment, sequence) => {
+            _ if self.position.is_gap_start(sequence) => {
                 self.pending.rivals.start(Claim::Elsewhere, segment, sequence);
+            }
+            _ if self.is_acknowledged_for_long(segment, sequence) => {
+                self.pending.rivals.start(Claim::Again, segment, sequence);
             }
             // It brings nothing new.
             _ => out.incident(segment.time_ns, Incident::Retransmitted),
@@ -228,9 +239,9 @@ impl Reassembly<'_> {
         self.position.is_known() && number.is_some_and(|number| is_near(number, self.position.next))
     }
 
-    /// Whether a segment repeats bytes that the other side has received long ago. A probe that keeps the connection
-    /// alive repeats one. Where the snaplen cut even a record's header nothing tells other bytes from a late
-    /// retransmission, which is more likely.
+    /// Whether a segment stands where the other side has received bytes long ago, as what another connection sends on
+    /// the same ports may. A probe that keeps the connection alive repeats one byte. Where the snaplen cut even a
+    /// record's header nothing tells other bytes from a late retransmission, which is more likely.
     fn is_acknowledged_for_long(&self, segment: &Segment<'_>, sequence: u32) -> bool {
         let end = sequence.wrapping_add(segment.length);
         let is_received = |received: u32| received.wrapping_sub(end).cast_signed() >= 0;
@@ -299,6 +310,7 @@ impl Reassembly<'_> {
         if self.acknowledges_held(acknowledgement) {
             (self.pending.acknowledged, self.pending.is_doubted) = (Some(acknowledgement), false);
         }
+        self.pending.is_end_acknowledged |= acknowledgement == self.pending.end.wrapping_add(1);
         self.pending.rivals.acknowledge(acknowledgement, self.position.next);
         self.take_over(out)
     }
@@ -348,7 +360,7 @@ impl Reassembly<'_> {
             self.start_at_first_held(out);
         }
         while !self.pending.held.is_all_padding() {
-            if self.is_confirmed() || !self.pending.has_continued {
+            if !self.pending.has_continued || self.is_confirmed() {
                 self.give_up_gap(out);
             } else {
                 let bytes = self.pending.held.drop_all();
@@ -356,6 +368,9 @@ impl Reassembly<'_> {
             }
         }
         self.forget_doubts();
+        if self.pending.held.is_empty() {
+            self.give_up_end(time_ns, out);
+        }
     }
 
     /// Takes what may be padding, after which nothing came, for data inside a record, and else drops it.
@@ -377,9 +392,34 @@ impl Reassembly<'_> {
     }
 
     fn report_dropped(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
-        let bytes = self.pending.rivals.take_dropped();
+        let Dropped { bytes, retransmitted } = self.pending.rivals.take_dropped();
+        for _ in 0..retransmitted {
+            out.incident(time_ns, Incident::Retransmitted);
+        }
         if bytes > 0 {
-            out.incident(time_ns, Incident::Unconfirmed { bytes });
+            out.incident(time_ns, Incident::Unconfirmed { bytes: bytes.into() });
+        }
+    }
+
+    /// Takes a FIN without payload; true if bytes are missing before it. They are given up only with the connection.
+    pub(crate) fn end(&mut self, segment: &Segment<'_>) -> bool {
+        let missing = i64::from(segment.sequence.wrapping_sub(self.position.next).cast_signed());
+        let is_end = (1..=WINDOW).contains(&missing) && self.acknowledges_other_side(segment);
+        if is_end && !(self.pending.has_end && self.pending.end == segment.sequence) {
+            let pending = &mut *self.pending;
+            (pending.end, pending.has_end, pending.is_end_acknowledged) = (segment.sequence, true, false);
+        }
+        is_end
+    }
+
+    /// Gives up the bytes that are missing before a FIN, if the other side acknowledges that it has received them.
+    fn give_up_end(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
+        let missing = self.pending.end.wrapping_sub(self.position.next);
+        let is_behind = std::mem::take(&mut self.pending.has_end) && (1..=WINDOW).contains(&missing.into());
+        if is_behind && self.pending.is_end_acknowledged {
+            self.position.start_gap(missing.into());
+            out.gap(missing.into(), time_ns);
+            self.position.next = self.pending.end;
         }
     }
 
@@ -499,6 +539,7 @@ impl Reassembly<'_> {
         }
         self.position.next = next as u32;
         self.pending.near = next;
+        self.pending.has_end &= self.pending.end != next as u32;
         if self.pending.held.is_empty() {
             self.forget_doubts();
         } else if self.pending.held.is_all_padding() {

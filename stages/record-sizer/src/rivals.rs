@@ -139,6 +139,9 @@ const RUN_COST: usize = 128;
 pub(crate) enum Claim {
     /// At another place of the same connection.
     Elsewhere,
+    /// Among bytes that the other side has received long ago. It is a late retransmission, unless the other side
+    /// acknowledges it anew.
+    Again,
     /// At the last segment accepted, with other bytes.
     Contradiction,
     /// In another connection on the same ports.
@@ -181,12 +184,16 @@ impl Run {
 
     fn is_confirmed(&self, needs_acknowledgement: bool) -> bool {
         let pieces = self.segments.len() + usize::from(self.syn.is_some());
-        let needs_acknowledgement = needs_acknowledgement && self.claim == Claim::OtherConnection;
+        let needs_acknowledgement = match self.claim {
+            Claim::Again => true,
+            Claim::OtherConnection => needs_acknowledgement,
+            Claim::Elsewhere | Claim::Contradiction => false,
+        };
         !self.segments.is_empty() && (self.is_acknowledged || (pieces >= PROOF && !needs_acknowledgement))
     }
 
-    fn payload_bytes(&self) -> u64 {
-        self.segments.iter().map(|owned| u64::from(owned.segment().length)).sum()
+    fn payload_bytes(&self) -> u32 {
+        self.segments.iter().fold(0, |bytes: u32, owned| bytes.saturating_add(owned.segment().length))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -198,8 +205,16 @@ impl Run {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rivals {
     runs: Vec<Run>,
-    /// Bytes of payload in runs that were dropped and not reported yet.
-    dropped: u64,
+    dropped: Dropped,
+}
+
+/// What was dropped and not reported yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Dropped {
+    /// Bytes of payload that nothing confirmed.
+    pub(crate) bytes: u32,
+    /// Segments that have turned out to be retransmissions.
+    pub(crate) retransmitted: u32,
 }
 
 impl Rivals {
@@ -220,7 +235,8 @@ impl Rivals {
             return false;
         };
         if self.runs.get(index).is_some_and(|run| run.segments.len() >= MAX_SEGMENTS) {
-            self.dropped += self.runs.remove(index).payload_bytes();
+            let run = self.runs.remove(index);
+            self.dropped.add(&run);
             return false;
         }
         if let Some(run) = self.runs.get_mut(index) {
@@ -274,7 +290,8 @@ impl Rivals {
 
     fn add(&mut self, run: Run) {
         if self.runs.len() >= MAX_RUNS {
-            self.dropped += self.runs.remove(0).payload_bytes();
+            let oldest = self.runs.remove(0);
+            self.dropped.add(&oldest);
         }
         self.runs.push(run);
     }
@@ -286,7 +303,7 @@ impl Rivals {
             run.is_acknowledged |= match run.claim {
                 // Both versions start at the same byte: only their ends differ.
                 Claim::Contradiction => acknowledgement == run.next,
-                Claim::Elsewhere | Claim::OtherConnection => run.covers(acknowledgement),
+                Claim::Elsewhere | Claim::Again | Claim::OtherConnection => run.covers(acknowledgement),
             };
         }
     }
@@ -300,7 +317,10 @@ impl Rivals {
 
     /// Removes the last run that consists of at least two pieces: at the end of the traffic nothing contradicts it.
     pub(crate) fn take_likely(&mut self) -> Option<Run> {
-        let is_likely = |run: &Run| !run.segments.is_empty() && run.segments.len() + usize::from(run.syn.is_some()) > 1;
+        let is_likely = |run: &Run| {
+            let pieces = run.segments.len() + usize::from(run.syn.is_some());
+            !run.segments.is_empty() && pieces > 1 && run.claim != Claim::Again
+        };
         let index = self.runs.iter().rposition(is_likely)?;
         Some(self.runs.remove(index))
     }
@@ -310,12 +330,24 @@ impl Rivals {
     }
 
     pub(crate) fn drop_all(&mut self) {
-        self.dropped += self.runs.drain(..).map(|run| run.payload_bytes()).sum::<u64>();
+        for run in self.runs.drain(..) {
+            self.dropped.add(&run);
+        }
     }
 
-    /// Bytes of payload in runs that were dropped since the last call.
-    pub(crate) fn take_dropped(&mut self) -> u64 {
+    /// What was dropped since the last call.
+    pub(crate) fn take_dropped(&mut self) -> Dropped {
         std::mem::take(&mut self.dropped)
+    }
+}
+
+impl Dropped {
+    fn add(&mut self, run: &Run) {
+        if run.claim == Claim::Again {
+            self.retransmitted = self.retransmitted.saturating_add(run.segments.len() as u32);
+        } else {
+            self.bytes = self.bytes.saturating_add(run.payload_bytes());
+        }
     }
 }
 
@@ -388,8 +420,10 @@ mod tests {
         for number in 0..6 {
             rivals.start(Claim::Elsewhere, &data(number * 1000, 10), number * 1000);
         }
-        assert_eq!((rivals.runs.len(), rivals.take_dropped()), (MAX_RUNS, 20));
+        let dropped = |bytes| Dropped { bytes, retransmitted: 0 };
+        assert_eq!((rivals.runs.len(), rivals.take_dropped()), (MAX_RUNS, dropped(20)));
         rivals.drop_all();
-        assert_eq!((rivals.is_empty(), rivals.take_dropped(), rivals.take_dropped()), (true, 40, 0));
+        let taken = [rivals.take_dropped(), rivals.take_dropped()];
+        assert_eq!((rivals.is_empty(), taken), (true, [dropped(40), dropped(0)]));
     }
 }

@@ -103,8 +103,14 @@ impl RecordSizer {
             return self.datagram(segment, out);
         }
         self.expire(out)?;
+        // What a reset carries is a text about its cause (RFC 9293, section 3.5.3), and no part of the stream.
+        let is_reset = segment.flags & Segment::RST != 0;
+        let segment = &if is_reset { Segment { length: 0, payload: &[], ..*segment } } else { *segment };
         if segment.length == 0 && segment.flags & Segment::SYN == 0 {
-            return if self.awaits_acknowledgements() { self.acknowledgement(segment, out) } else { Ok(()) };
+            let is_behind_missing = segment.flags & Segment::FIN != 0
+                && self.connections.find(segment.flow).is_some_and(|connection| connection.end(segment));
+            let matters = is_behind_missing || self.awaits_acknowledgements();
+            return if matters { self.acknowledgement(segment, out) } else { Ok(()) };
         }
         if self.is_eviction_due() {
             self.evict(out)?;

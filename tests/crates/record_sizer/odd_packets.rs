@@ -266,3 +266,139 @@ fn packets_of_openvpn_over_tcp_are_named_and_not_taken_for_records() {
         assert!(named, "{saw_start}");
     }
 }
+
+#[test]
+fn records_sent_again_long_after_their_acknowledgement_are_sized_once() {
+    let lengths = [(23, 60), (23, 90), (23, 41), (23, 33), (23, 52)];
+    let acknowledging = |number: u32, row: OwnedSegment| OwnedSegment { acknowledgement: Some(number), ..row };
+    for count in 1..=lengths.len() {
+        for step in [None, Some(40), Some(70), Some(1460)] {
+            for goes_on in [true, false] {
+                let mut noise = Noise(21);
+                let (sent, answer) = (&lengths[..count], stream(&[(23, 70)], &mut noise));
+                let (bytes, last) = (stream(sent, &mut noise), stream(&[(23, 300)], &mut noise));
+                let pieces = |step: Option<usize>| {
+                    let (mut rest, mut sequence, mut pieces) = (bytes.as_slice(), 1000_u32, Vec::new());
+                    for (_, length) in sent {
+                        let record = *length + 5;
+                        let (piece, behind) = rest.split_at(rest.len().min(step.unwrap_or(usize::from(record))));
+                        pieces.extend((!piece.is_empty()).then(|| (sequence, piece.to_vec())));
+                        (rest, sequence) = (behind, sequence.wrapping_add(piece.len() as u32));
+                    }
+                    pieces
+                };
+                let next = 1000 + bytes.len() as u32;
+                let mut rows = vec![syn(FROM, 999, 0), syn(TO, 4999, 0)];
+                let send = |pieces: Vec<(u32, Vec<u8>)>, time_ns: i64| {
+                    let rows = pieces.into_iter().zip(0i64..);
+                    let row = move |((at, piece), number): ((u32, Vec<u8>), i64)| {
+                        acknowledging(5000, pushed(segment(FROM, at, &piece, time_ns + number * MILLISECOND)))
+                    };
+                    rows.map(row).collect::<Vec<_>>()
+                };
+                rows.extend(send(pieces(None), 10 * MILLISECOND));
+                // The service has received them; its answer does not reach the device, which sends all of them again.
+                rows.push(acknowledging(next, pushed(segment(TO, 5000, &answer, 20 * MILLISECOND))));
+                for again_ns in [1_500, 4_500, 10_500].map(|milliseconds| milliseconds * MILLISECOND) {
+                    rows.extend(send(pieces(step), again_ns));
+                    rows.push(acknowledging(next, segment(TO, 5075, &[], again_ns + 20 * MILLISECOND)));
+                }
+                let mut expected = sent.to_vec();
+                if goes_on {
+                    rows.push(acknowledging(5075, pushed(segment(FROM, next, &last, 12_000 * MILLISECOND))));
+                    expected.push((23, 300));
+                }
+                let frames = size(&rows);
+                assert_eq!(records(&frames, FROM), expected, "{count} {step:?} {goes_on}");
+                assert_eq!((notices(&frames), payload(&rows).1), (vec![], 0), "{count} {step:?} {goes_on}");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_before_a_hello_are_no_session() {
+    let mut noise = Noise(22);
+    let hello = long_hello();
+    for before in [&[21, 3, 1, 0, 2, 1, 90][..], &[22, 3, 1, 0, 0], &[21, 3, 1, 0, 2, 1, 90, 21, 3, 1, 0, 2, 1, 90]] {
+        let first = before.len() as u32;
+        let reply = [server_hello(), stream(&[(20, 1), (23, 300)], &mut noise)].concat();
+        let rows = [
+            syn(FROM, 999, 0),
+            syn(TO, 4999, 0),
+            pushed(segment(FROM, 1000, before, MILLISECOND)),
+            pushed(segment(FROM, 1000 + first, &hello, 2 * MILLISECOND)),
+            pushed(segment(TO, 5000, &reply, 3 * MILLISECOND)),
+        ];
+        let frames = size(&rows);
+        let mut sessions = frames.iter().filter_map(|frame| match frame {
+            Frame::Session(session) => Some((session.server_name.as_deref(), session.tls_version.as_deref())),
+            _ => None,
+        });
+        assert_eq!(sessions.next(), Some((Some("hub.example"), Some("TLS 1.3"))), "{before:?}");
+        assert_eq!((sessions.next(), notices(&frames)), (None, vec![]), "{before:?}");
+    }
+}
+
+/// A segment without payload.
+fn empty(direction: Direction, flags: u8, sequence: u32, acknowledgement: u32, time_ns: i64) -> OwnedSegment {
+    let acknowledgement = Some(acknowledgement);
+    OwnedSegment { flags: flags | Segment::ACK, acknowledgement, ..segment(direction, sequence, &[], time_ns) }
+}
+
+#[test]
+fn bytes_missing_before_an_acknowledged_fin_are_said() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300)];
+    let bytes = stream(&lengths, &mut Noise(23));
+    for first in [1000, u32::MAX - 400] {
+        let end = first.wrapping_add(bytes.len() as u32);
+        let at = |offset: usize| first.wrapping_add(offset as u32);
+        let sent = |until: usize| {
+            let opened = [syn(FROM, first.wrapping_sub(1), 0), syn(TO, 4999, 0)];
+            let data = segments(FROM, first, &bytes[..until], 150);
+            [&opened[..], &data, &[empty(FROM, Segment::FIN, end, 5000, 100 * MILLISECOND)]].concat()
+        };
+        let acknowledged = |until: usize| {
+            [sent(until), vec![empty(TO, Segment::FIN, 5000, end.wrapping_add(1), 120 * MILLISECOND)]].concat()
+        };
+        let (whole, last, inside) = (bytes.len(), bytes.len() - 305, bytes.len() - 200);
+        assert_eq!((notices(&size(&acknowledged(whole))), payload(&acknowledged(whole))), (vec![], (680, 0)));
+        // The last record, the last two, and the end of the last one, whose length is known.
+        for (until, records_left, lost) in [(last, 3, 305), (last - 205, 2, 510), (last - 203, 2, 510), (inside, 4, 0)]
+        {
+            let rows = acknowledged(until);
+            let frames = size(&rows);
+            assert_eq!(records(&frames, FROM), lengths[..records_left], "{until}");
+            assert_eq!(
+                (payload(&rows), notices(&frames).first().map(String::as_str)),
+                ((680, lost), Some("gap")),
+                "{until}"
+            );
+        }
+        // Whoever forges a FIN gets no such acknowledgement.
+        assert_eq!((notices(&size(&sent(last))), payload(&sent(last))), (vec![], (375, 0)));
+        let denied = [sent(last), vec![empty(TO, 0, 5000, at(last), 120 * MILLISECOND)]].concat();
+        assert_eq!((notices(&size(&denied)), payload(&denied)), (vec![], (375, 0)));
+        // What is captured behind it is not missing.
+        let late = segment(FROM, at(last), &bytes[last..], 130 * MILLISECOND);
+        let rows = [acknowledged(last), vec![late]].concat();
+        assert_eq!((records(&size(&rows), FROM), payload(&rows)), (lengths.to_vec(), (680, 0)));
+    }
+}
+
+#[test]
+fn text_in_a_reset_is_no_part_of_the_stream() {
+    let lengths = [(22, 60), (23, 100), (23, 200)];
+    let bytes = stream(&lengths, &mut Noise(24));
+    for (at, text) in [(bytes.len(), &b"Go away, we're not home"[..]), (bytes.len() + 1, b"reset"), (70, b"cause")] {
+        let rows = [
+            vec![syn(FROM, 999, 0), syn(TO, 4999, 0)],
+            segments(FROM, 1000, &bytes, 100),
+            vec![OwnedSegment { flags: Segment::RST, ..segment(FROM, 1000 + at as u32, text, 50 * MILLISECOND) }],
+        ];
+        let rows = rows.concat();
+        let frames = size(&rows);
+        assert_eq!((records(&frames, FROM), notices(&frames)), (lengths.to_vec(), vec![]), "{at}");
+        assert_eq!(payload(&rows), (bytes.len() as u64, 0), "{at}");
+    }
+}

@@ -169,7 +169,7 @@ fn forged_bytes_are_replaced_by_those_the_other_side_acknowledges() {
 }
 
 #[test]
-fn segments_repeated_long_after_their_acknowledgement_are_another_stream() {
+fn segments_repeated_long_after_their_acknowledgement_are_another_stream_once_acknowledged_anew() {
     let (mut stream, mut seen) = opened(0);
     stream.work().segment(&segment(1, &[b'a'; 1000]), &mut seen);
     (stream.2.other_acknowledgement, stream.2.last_ns) = (Some(1001), 1);
@@ -177,6 +177,10 @@ fn segments_repeated_long_after_their_acknowledgement_are_another_stream() {
     for sequence in [101, 106, 111] {
         stream.work().segment(&late(sequence), &mut seen);
     }
+    assert_eq!(seen.bytes.len(), 1000, "its sender may not have received the acknowledgement");
+    assert!(stream.work().acknowledge(1001, &mut seen).is_none());
+    assert_eq!(seen.bytes.len(), 1000, "the other side has received it long ago");
+    assert!(stream.work().acknowledge(116, &mut seen).is_none());
     assert_eq!((seen.bytes.len(), seen.gaps.as_slice()), (1015, &[0][..]));
     stream.work().segment(&segment(116, b"b"), &mut seen);
     assert_eq!(seen.bytes.len(), 1016);

@@ -25,7 +25,7 @@ impl RecordSizer {
         let idle_until_ns = self.idle_until_ns();
         while let Some(segment) = segments.peek() {
             let Segment { time_ns, flow, direction, flags, .. } = segment;
-            if time_ns >= idle_until_ns || flags == 0 || flags & Segment::SYN != 0 {
+            if time_ns >= idle_until_ns || flags == 0 || flags & (Segment::SYN | Segment::FIN | Segment::RST) != 0 {
                 break;
             }
             if !self.clock.follows(flow, time_ns) {
@@ -65,6 +65,7 @@ impl RecordSizer {
                         break;
                     }
                     let record = walker.end_record(header);
+                    stream.follows_data = true;
                     let details = RecordDetails { plaintext: keys.plaintext(header, direction), handshake: false };
                     self.reporter.record(flow, direction, record, details, out)?;
                 }
