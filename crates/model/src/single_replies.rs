@@ -63,8 +63,13 @@ pub struct ReplyClass {
 }
 
 impl ReplyClass {
-    /// The probability that a reply that is sent has a size from `least` to `most` bytes.
-    fn share(&self, [least, most]: [i64; 2]) -> f64 {
+    /// The probability that a reply that is sent has a size from `least` to `most` bytes. What the class hardly ever has it
+    /// never has: so most sizes are of one class, and a record of a size that no class has is a foreign one.
+    fn share(&self, size: [i64; 2]) -> f64 {
+        Some(self.share_of(size)).filter(|share| *share > MIN_SHARE).unwrap_or(0.0)
+    }
+
+    fn share_of(&self, [least, most]: [i64; 2]) -> f64 {
         let all = times_within(&self.sizes, [i64::MIN, i64::MAX]);
         let of_seen = times_within(&self.sizes, [least, most]) as f64 / all.max(1) as f64;
         if self.unseen <= 0.0 {

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 use super::ways::{ClassShares, TypeShare, Ways};
-use super::{MIN_SHARE, ReplyClass, SingleReplies};
+use super::{MIN_SHARE, SingleReplies};
 use crate::statistics::ln_sum;
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
@@ -98,9 +98,7 @@ impl ReplyReader {
             shares.clear();
         }
         let known = shares.entry(size);
-        // Where a class hardly ever has the size its share is 0, so that most replies have one class.
-        let share = |class: &ReplyClass| Some(class.share(size)).filter(|share| *share > MIN_SHARE).unwrap_or(0.0);
-        Arc::clone(known.or_insert_with(|| model.classes.iter().map(share).collect()))
+        Arc::clone(known.or_insert_with(|| model.classes.iter().map(|class| class.share(size)).collect()))
     }
 }
 

@@ -117,6 +117,25 @@ fn ranges_of_block_ciphers_hold_the_sizes_of_a_class() {
 }
 
 #[test]
+fn a_size_that_a_class_hardly_ever_has_explains_no_record() {
+    // Once in two million replies, in ten million, and as one of ten thousand sizes beside those that were seen.
+    let rare: [(ReplyClass, i64); 3] = [
+        (class(0.01, &[(90, 2_000_000), (95, 1)]), 95),
+        (class(0.01, &[(90, 20_000_000), (95, 2)]), 95),
+        (ReplyClass { missing: 0.01, unseen: 1e-4, sizes: vec![(90, 1_000), (40_090, 999)] }, 20_000),
+    ];
+    for (one, size) in rare {
+        let model = SingleReplies { per_command: vec![0], per_action: vec![vec![1]], classes: vec![one], ..home() };
+        for (records, counts) in [(vec![size], [0]), (vec![size], [1]), (vec![90, size], [1]), (vec![90, size], [2])] {
+            let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
+            let found = SeenReplies::new(&model, &ranges).ln_likelihood(&counts);
+            // A foreign record, or a reply that nearly never comes.
+            assert!(found < -5.0, "{size}: {records:?} of {counts:?} replies: {found}");
+        }
+    }
+}
+
+#[test]
 fn hostile_replies_end_soon() {
     let many: Vec<[i64; 2]> = (0..64).map(|at| [80 + at; 2]).collect();
     let mut wide = home();
