@@ -256,16 +256,28 @@ fn recurring_commands(commands: &[&LabelledCommand], probability: impl Fn(&[u32]
         *times.entry(&command.counts).or_default() += 1;
     }
     let (all, tested) = (commands.len() as f64, times.len().max(1) as f64);
+    // With P(A) by habit, each with the share of all commands that it has beyond it if none recurred.
     let found = times.into_iter().filter_map(|(counts, times)| {
-        let expected = all * probability(counts);
+        let by_habit = probability(counts);
+        let expected = all * by_habit;
         let is_recurring = times >= MIN_TIMES && poisson_tail(times, expected) < FALSE_ALARMS / tested;
         // One further command may be any other.
-        let share = (times as f64 - expected) / (all + 1.0);
-        is_recurring.then(|| RecurringCommand { counts: counts.to_vec(), share: (share * 1e6).floor() / 1e6 })
+        let beyond = (times as f64 - expected) / (all + 1.0);
+        (is_recurring && beyond > 0.0).then_some((counts, by_habit, beyond))
     });
-    let mut found: Vec<RecurringCommand> = found.filter(|command| command.share > 0.0).collect();
-    found.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.counts.cmp(&b.counts)));
+    let mut found: Vec<(&[u32], f64, f64)> = found.collect();
+    found.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(b.0)));
     found.truncate(RecurringCommand::MAX_LISTED);
+    // Habits have what recurring commands leave, so that these are rarer by habit: with H = Σ hⱼ, (1 − H) · P(A) + hⱼ is the
+    // share of A that was seen if H · (1 − Σ P(A)) is what all are beyond P(A).
+    let beyond: f64 = found.iter().map(|(_, _, beyond)| beyond).sum();
+    let recurring = beyond / (1.0 - found.iter().map(|(_, by_habit, _)| by_habit).sum::<f64>());
+    let command = |(counts, by_habit, beyond): (&[u32], f64, f64)| {
+        let share = beyond + recurring * by_habit;
+        RecurringCommand { counts: counts.to_vec(), share: (share * 1e6).floor() / 1e6 }
+    };
+    let mut found: Vec<RecurringCommand> = found.into_iter().map(command).filter(|one| one.share > 0.0).collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.counts.cmp(&b.counts)));
     found
 }
 

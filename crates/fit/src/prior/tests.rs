@@ -191,7 +191,39 @@ fn commands_labelled_more_often_than_by_chance_recur() {
     let found = recurring_commands(&all, |counts| if counts.iter().sum::<u32>() == 1 { 0.4 } else { 0.02 });
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].counts, [3, 2]);
-    assert!((found[0].share - 16.0 / 101.0).abs() < 1e-6, "{found:?}");
+    // Of 18, two are by habit if none recurs: habits have what recurs of it, too.
+    assert!((found[0].share - 16.0 / 101.0 / 0.98).abs() < 1e-6, "{found:?}");
+}
+
+#[test]
+fn commands_that_recur_are_as_probable_as_they_were_frequent() {
+    let seen: [&[(&[u32], usize)]; 4] = [
+        &[(&[1, 0], 40), (&[0, 1], 40), (&[3, 2], 18), (&[1, 1], 2)],
+        &[(&[1, 0], 150), (&[0, 1], 20), (&[2, 0], 60), (&[1, 1], 9)],
+        &[(&[1, 0], 60), (&[0, 1], 60), (&[2, 1], 30), (&[5, 5], 20)],
+        &[(&[1, 0], 50), (&[2, 2], 50)],
+    ];
+    let habits = Prior {
+        numbers: vec![0.5, 0.3],
+        decay: 0.5,
+        shares: vec![0.6, 0.4],
+        concentration: 30.0,
+        recurring: Vec::new(),
+    };
+    for seen in seen {
+        let all = commands(seen);
+        let all: Vec<&LabelledCommand> = all.iter().collect();
+        let recurring = recurring_commands(&all, |counts| habits.probability(counts));
+        assert!(!recurring.is_empty(), "{seen:?}");
+        let prior = Prior { recurring, ..habits.clone() };
+        assert_eq!(prior.fault(2), None);
+        for one in &prior.recurring {
+            let times = all.iter().filter(|command| command.counts == one.counts).count() as f64;
+            // One further command is by habit.
+            let wanted = (times + habits.probability(&one.counts)) / (all.len() as f64 + 1.0);
+            assert!((prior.whole_probability(&one.counts) - wanted).abs() < 1e-5, "{one:?}: {wanted}");
+        }
+    }
 }
 
 #[test]
