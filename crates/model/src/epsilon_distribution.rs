@@ -249,8 +249,8 @@ impl Counts {
     }
 
     /// D, of each distance with a probability above 0, near the first seen ones. Unseen distances have the probability
-    /// 1 / (n + 2) of n commands (rule of succession) together. They are near a seen one: a number with a digit more or less,
-    /// more rarely with two.
+    /// (o + 1) / (n + 2) of n commands together, at most a half, where o distances were seen once (Good and Turing, and the
+    /// rule of succession). They are near a seen one: a number with a digit more or less, more rarely with two.
     fn shares(&self) -> BTreeMap<i64, f64> {
         let seen = || self.times.iter().take(MAX_VALUES);
         let mut near: BTreeMap<i64, f64> = BTreeMap::new();
