@@ -33,42 +33,7 @@ pub enum Frame {
     Unknown(Unknown),
 }
 
-/// The names of all kinds of the contract, in the order a pipeline makes them.
-pub const KINDS: [&str; 12] = [
-    "hello",
-    "packets",
-    "flow",
-    "segments",
-    "session",
-    "record",
-    "command",
-    "correction",
-    "identification",
-    "deviation",
-    "notice",
-    "summary",
-];
-
 impl Frame {
-    /// The kind's name, as on the wire.
-    pub fn kind(&self) -> &str {
-        match self {
-            Self::Hello(_) => "hello",
-            Self::Packets(_) => "packets",
-            Self::Flow(_) => "flow",
-            Self::Segments(_) => "segments",
-            Self::Session(_) => "session",
-            Self::Record(_) => "record",
-            Self::Command(_) => "command",
-            Self::Correction(_) => "correction",
-            Self::Identification(_) => "identification",
-            Self::Deviation(_) => "deviation",
-            Self::Notice(_) => "notice",
-            Self::Summary(_) => "summary",
-            Self::Unknown(unknown) => &unknown.kind,
-        }
-    }
-
     #[inline]
     pub fn is_same_kind(&self, other: &Self) -> bool {
         match (self, other) {
@@ -118,9 +83,23 @@ impl Frame {
     }
 }
 
+/// The kinds of the contract, in the order a pipeline makes them: names on the wire and types, with a star if boxed.
 macro_rules! kinds {
-    ($($kind:ident: $body:ident => $taken:expr),* $(,)?) => {$(
-        impl From<$kind> for Frame {
+    ($($name:literal: $kind:ident $([$deref:tt])?),* $(,)?) => {
+        /// The names of all kinds of the contract, in the order a pipeline makes them.
+        pub const KINDS: [&str; 12] = [$($name),*];
+
+        impl Frame {
+            /// The kind's name, as on the wire.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(Self::$kind(_) => $name,)*
+                    Self::Unknown(unknown) => &unknown.kind,
+                }
+            }
+        }
+
+        $(impl From<$kind> for Frame {
             fn from(body: $kind) -> Self {
                 Self::$kind(body.into())
             }
@@ -131,28 +110,27 @@ macro_rules! kinds {
 
             fn try_from(frame: Frame) -> Result<Self, Frame> {
                 match frame {
-                    Frame::$kind($body) => Ok($taken),
+                    Frame::$kind(body) => Ok($($deref)? body),
                     other => Err(other),
                 }
             }
-        }
-    )*};
+        })*
+    };
 }
 
 kinds!(
-    Hello: body => *body,
-    Packets: body => *body,
-    Flow: body => *body,
-    Segments: body => *body,
-    Session: body => *body,
-    Record: body => body,
-    Command: body => *body,
-    Correction: body => *body,
-    Identification: body => *body,
-    Deviation: body => *body,
-    Notice: body => *body,
-    Summary: body => body,
-    Unknown: body => body,
+    "hello": Hello[*],
+    "packets": Packets[*],
+    "flow": Flow[*],
+    "segments": Segments[*],
+    "session": Session[*],
+    "record": Record,
+    "command": Command[*],
+    "correction": Correction[*],
+    "identification": Identification[*],
+    "deviation": Deviation[*],
+    "notice": Notice[*],
+    "summary": Summary,
 );
 
 impl TryFrom<Frame> for Box<Identification> {
