@@ -14,7 +14,7 @@ use crate::runtime::{
     Closed, Emit, FusedStage, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Runnable, Stage,
     StageError, StateError, StateSlot,
 };
-use crate::telemetry::{FrameCounts, Latency, Meter};
+use crate::telemetry::{FrameCounts, Latency, Meter, Progress};
 
 /// A stage that is ready to run, with what all stages share.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Node<S> {
     bytes_in: u64,
     service: Latency,
     queue: Latency,
-    pub(crate) meter: Option<Meter>,
+    pub(crate) meter: Meter,
     /// Where to leave the state of the stage instead of finishing it.
     pub(crate) slot: Option<StateSlot>,
     /// What the stage had counted when it continued: a summary is of one run.
@@ -46,7 +46,7 @@ impl<S: Stage> Node<S> {
             bytes_in: 0,
             service: Latency::new(),
             queue: Latency::new(),
-            meter: None,
+            meter: Meter::new(S::NAME, &Progress::new()),
             slot: None,
             counted_before: BTreeMap::new(),
         }
@@ -80,11 +80,9 @@ impl<S: Stage> Node<S> {
     pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &NodeOutput<'_>) {
         self.service.record_shared(service, frames);
         self.queue.record_each(queue, frames);
-        if let Some(meter) = &out.meter {
-            meter.service().record_shared(service, frames);
-            meter.queue().record_each(queue, frames);
-            self.publish(out);
-        }
+        out.meter.service().record_shared(service, frames);
+        out.meter.queue().record_each(queue, frames);
+        self.publish(out);
     }
 
     pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
@@ -127,13 +125,7 @@ impl<S: Stage> Node<S> {
     }
 
     fn publish(&self, out: &NodeOutput<'_>) {
-        if let Some(meter) = &out.meter {
-            meter.set_counts(FrameCounts {
-                frames_in: self.frames_in,
-                frames_out: out.frames,
-                bytes_in: self.bytes_in,
-            });
-        }
+        out.meter.set_counts(self.counts(out));
     }
 
     fn send_hello(&mut self, before: Option<Hello>, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
@@ -149,20 +141,25 @@ impl<S: Stage> Node<S> {
         self.stage.counters().into_iter().map(in_run).collect()
     }
 
-    fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
-        let own = StageSummary {
-            stage: S::NAME.to_owned(),
-            frames_in: self.frames_in,
-            frames_out: out.frames,
-            bytes_in: self.bytes_in,
-            counters: self.counters(),
-            latency: self.service.to_bytes(),
-            queue: self.queue.to_bytes(),
-        };
-        let mut summary = mem::take(&mut self.upstream);
-        summary.stages.push(own);
-        out.send_summary(summary)
+    fn counts(&self, out: &NodeOutput<'_>) -> FrameCounts {
+        FrameCounts { frames_in: self.frames_in, frames_out: out.frames, bytes_in: self.bytes_in }
     }
+
+    fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        let before = mem::take(&mut self.upstream);
+        out.send_summary(before, own_row(S::NAME, self.counts(out), self.counters(), [&self.service, &self.queue]))
+    }
+}
+
+/// The row of a stage in `summary`, with the times that it worked on a frame, and that a frame waited for it.
+pub(crate) fn own_row(
+    stage: &str,
+    FrameCounts { frames_in, frames_out, bytes_in }: FrameCounts,
+    counters: BTreeMap<String, u64>,
+    [service, queue]: [&Latency; 2],
+) -> StageSummary {
+    let (latency, queue) = (service.to_bytes(), queue.to_bytes());
+    StageSummary { stage: stage.to_owned(), frames_in, frames_out, bytes_in, counters, latency, queue }
 }
 
 /// An output that counts frames and shows notices to the observer. It gathers single frames and sends them together.
@@ -171,11 +168,11 @@ pub(crate) struct NodeOutput<'a> {
     gathered: Vec<Frame>,
     observer: Observer<'a>,
     pub(crate) frames: u64,
-    pub(crate) meter: Option<Meter>,
+    pub(crate) meter: Meter,
 }
 
 impl<'a> NodeOutput<'a> {
-    pub(crate) fn new(output: &'a mut dyn Output, observer: Observer<'a>, meter: Option<Meter>) -> Self {
+    pub(crate) fn new(output: &'a mut dyn Output, observer: Observer<'a>, meter: Meter) -> Self {
         Self { output, gathered: Vec::new(), observer, frames: 0, meter }
     }
 
@@ -197,8 +194,10 @@ impl<'a> NodeOutput<'a> {
         self.pass(frame)
     }
 
-    pub(crate) fn send_summary(&mut self, summary: Summary) -> Result<(), Closed> {
-        let frame = Frame::Summary(summary);
+    /// Ends the stream with what the stages `before` did, and the row of this one.
+    pub(crate) fn send_summary(&mut self, mut before: Summary, own: StageSummary) -> Result<(), Closed> {
+        before.stages.push(own);
+        let frame = Frame::Summary(before);
         self.observe(&frame);
         self.pass(frame)?;
         self.send_gathered()
@@ -289,9 +288,9 @@ pub(crate) struct RunningNode<'a, S> {
 }
 
 impl<'a, S: Stage> RunningNode<'a, S> {
-    pub(crate) fn new(mut node: Node<S>, output: &'a mut dyn Output, observer: Observer<'a>) -> Self {
+    pub(crate) fn new(node: Node<S>, output: &'a mut dyn Output, observer: Observer<'a>) -> Self {
         Self {
-            out: NodeOutput::new(output, observer, node.meter.take()),
+            out: NodeOutput::new(output, observer, node.meter.clone()),
             node,
             end_check: StreamEndCheck::default(),
             gathered: Vec::with_capacity(BATCH_ROWS),
@@ -403,7 +402,7 @@ impl<S: Stage> Runnable for Node<S> {
     }
 
     fn set_meter(&mut self, meter: Meter) {
-        self.meter = Some(meter);
+        self.meter = meter;
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::telemetry::{FrameCounts, Latency, Meter, Progress};
-use sizeleak_frame::{Frame, StageSummary, Summary};
+use sizeleak_frame::{Frame, Summary};
 use tracing::debug;
 
-use crate::runtime::node::NodeOutput;
+use crate::runtime::node::{NodeOutput, own_row};
 use crate::runtime::{
     Closed, Emit, FailureSlot, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError,
 };
@@ -53,14 +53,14 @@ impl SourceEmit for Vec<Frame> {
 #[derive(Debug)]
 pub struct SourceNode<S> {
     source: S,
-    meter: Option<Meter>,
+    meter: Meter,
     /// Where to leave why it could not read everything; `None` if that fails the run.
     failure: Option<FailureSlot>,
 }
 
 impl<S: Source> SourceNode<S> {
     pub fn new(source: S) -> Self {
-        Self { source, meter: None, failure: None }
+        Self { source, meter: Meter::new(S::NAME, &Progress::new()), failure: None }
     }
 
     fn run(&mut self, out: &mut NodeOutput<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
@@ -75,16 +75,10 @@ impl<S: Source> SourceNode<S> {
             (Err(StageError::Failed(error)), Some(slot)) => slot.put(error.to_string()),
             (ran, _) => ran?,
         }
-        let own = StageSummary {
-            stage: S::NAME.to_owned(),
-            frames_in,
-            frames_out: timed.out.frames,
-            bytes_in,
-            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-            latency: timed.service.to_bytes(),
-            queue: Latency::new().to_bytes(),
-        };
-        out.send_summary(Summary { stages: vec![own] })?;
+        let counts = FrameCounts { frames_in, frames_out: timed.out.frames, bytes_in };
+        let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        let own = own_row(S::NAME, counts, counters, [&timed.service, &Latency::new()]);
+        out.send_summary(Summary::default(), own)?;
         Ok(if interrupt.is_set() { Outcome::Interrupted } else { Outcome::Done })
     }
 }
@@ -95,7 +89,7 @@ impl<S: Source> Runnable for SourceNode<S> {
     }
 
     fn set_meter(&mut self, meter: Meter) {
-        self.meter = Some(meter);
+        self.meter = meter;
     }
 
     fn accept_failure(&mut self, slot: FailureSlot) {
@@ -110,7 +104,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         observer: Observer<'a>,
     ) -> Outcome {
         debug!(stage = S::NAME, "begins");
-        let mut out = NodeOutput::new(output, observer, self.meter.take());
+        let mut out = NodeOutput::new(output, observer, self.meter.clone());
         let result = SourceNode::run(&mut self, &mut out, interrupt);
         out.conclude(S::NAME, result)
     }
@@ -135,9 +129,8 @@ struct TimedEmit<'a, 'b> {
 
 impl TimedEmit<'_, '_> {
     fn publish(&self, frames_in: u64) {
-        if let Some(meter) = &self.out.meter {
-            meter.set_counts(FrameCounts { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
-        }
+        let (frames_out, bytes_in) = (self.out.frames, self.traffic.bytes_in);
+        self.out.meter.set_counts(FrameCounts { frames_in, frames_out, bytes_in });
     }
 }
 
@@ -146,12 +139,10 @@ impl Emit for TimedEmit<'_, '_> {
         let rows = frame.rows();
         let elapsed = self.since.elapsed().saturating_sub(self.out.waited().saturating_sub(self.waited));
         self.service.record_shared(elapsed, rows);
-        if let Some(meter) = &self.out.meter {
-            meter.service().record_shared(elapsed, rows);
-            if !matches!(frame, Frame::Notice(_)) {
-                self.traffic.frames_in += rows;
-                self.traffic.bytes_in += frame.traffic_bytes();
-            }
+        self.out.meter.service().record_shared(elapsed, rows);
+        if !matches!(frame, Frame::Notice(_)) {
+            self.traffic.frames_in += rows;
+            self.traffic.bytes_in += frame.traffic_bytes();
         }
         self.out.emit(frame)?;
         // Before its end only the number of emitted frames is known.
@@ -168,6 +159,6 @@ impl SourceEmit for TimedEmit<'_, '_> {
     }
 
     fn progress(&self) -> Progress {
-        self.out.meter.as_ref().map_or_else(Progress::new, |meter| meter.progress().clone())
+        self.out.meter.progress().clone()
     }
 }
