@@ -107,33 +107,14 @@ impl Meter {
 }
 
 /// The bounds of [`TimeHistogram`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
-pub const BOUNDS_NS: [u64; 25] = [
-    100,
-    250,
-    500,
-    1_000,
-    2_500,
-    5_000,
-    10_000,
-    25_000,
-    50_000,
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    10_000_000_000,
-];
+pub const BOUNDS_NS: [u64; 25] = {
+    let (mut bounds, mut at) = ([0; 25], 0);
+    while at < bounds.len() {
+        bounds[at] = [100, 250, 500][at % 3] * 10_u64.pow(at as u32 / 3);
+        at += 1;
+    }
+    bounds
+};
 
 /// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`],
 /// but readable while it is written.
