@@ -75,11 +75,11 @@ impl AdaptiveAlgorithm {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ProfiledFlows {
     tunnels: Tunnels,
-    profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
-    flows: TwoGenerationCache<u64, ProfiledFlow>,
+    profiles: TwoGenerationCache<EndpointPair, TrafficProfile, MAX_PROFILES>,
+    flows: TwoGenerationCache<u64, ProfiledFlow, MAX_FLOWS>,
 }
 
 #[derive(Debug, Default)]
@@ -88,16 +88,6 @@ struct ProfiledFlow {
     /// Its history up to the last record, and up to the last one that was classified.
     learned: FlowHistory,
     classified: FlowHistory,
-}
-
-impl Default for ProfiledFlows {
-    fn default() -> Self {
-        Self {
-            tunnels: Tunnels::default(),
-            profiles: TwoGenerationCache::new(MAX_PROFILES),
-            flows: TwoGenerationCache::new(MAX_FLOWS),
-        }
-    }
 }
 
 impl ProfiledFlows {

@@ -274,16 +274,10 @@ impl Tunnels {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FlowEndpoints {
-    flows: TwoGenerationCache<u64, Option<EndpointPair>>,
+    flows: TwoGenerationCache<u64, Option<EndpointPair>, MAX_FLOWS>,
     tunnels: Tunnels,
-}
-
-impl Default for FlowEndpoints {
-    fn default() -> Self {
-        Self { flows: TwoGenerationCache::new(MAX_FLOWS), tunnels: Tunnels::default() }
-    }
 }
 
 impl FlowEndpoints {

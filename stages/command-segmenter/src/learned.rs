@@ -31,14 +31,17 @@ use crate::record_class::{CommandCondition, Decision, RecordClass, RuleAlgorithm
 /// The most timers that are remembered; at least the half used last is kept.
 const MAX_TIMERS: usize = 20_000;
 
+/// What comes on the timers of endpoints, by its size.
+type Timers = TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic, MAX_TIMERS>;
+
 #[derive(Debug)]
 pub(crate) struct LearnedAlgorithm {
     noise_models: NoiseModels,
     /// For flows whose noise no model knows.
     others: RuleAlgorithm,
     endpoints: FlowEndpoints,
-    timers: TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
-    flows: TwoGenerationCache<u64, LearnedFlow>,
+    timers: Timers,
+    flows: TwoGenerationCache<u64, LearnedFlow, MAX_FLOWS>,
 }
 
 #[derive(Debug, Default)]
@@ -57,8 +60,8 @@ impl LearnedAlgorithm {
             noise_models,
             others: RuleAlgorithm::new(Some(limits.gap_ns), limits.answer_within_ns),
             endpoints: FlowEndpoints::default(),
-            timers: TwoGenerationCache::new(MAX_TIMERS),
-            flows: TwoGenerationCache::new(MAX_FLOWS),
+            timers: TwoGenerationCache::default(),
+            flows: TwoGenerationCache::default(),
         }
     }
 
@@ -192,7 +195,7 @@ impl LearnedFlow {
 
 pub(crate) struct ServiceClassifier<'a> {
     pub(crate) noise_model: &'a NoiseModel,
-    pub(crate) timers: &'a mut TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
+    pub(crate) timers: &'a mut Timers,
     pub(crate) endpoints: &'a mut FlowEndpoints,
     pub(crate) limits: &'a TimeLimits,
 }

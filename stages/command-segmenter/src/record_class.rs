@@ -125,7 +125,7 @@ pub(crate) struct RuleAlgorithm {
     /// How soon a record must follow to continue a command; `None` if each record is a command of its own.
     continued_within_ns: Option<i64>,
     answer_within_ns: i64,
-    flows: TwoGenerationCache<u64, RuleFlow>,
+    flows: TwoGenerationCache<u64, RuleFlow, MAX_FLOWS>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -143,7 +143,7 @@ struct Unanswered(Option<(i64, u32)>);
 
 impl RuleAlgorithm {
     pub(crate) fn new(continued_within_ns: Option<i64>, answer_within_ns: i64) -> Self {
-        Self { continued_within_ns, answer_within_ns, flows: TwoGenerationCache::new(MAX_FLOWS) }
+        Self { continued_within_ns, answer_within_ns, flows: TwoGenerationCache::default() }
     }
 
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>) -> RecordClass {

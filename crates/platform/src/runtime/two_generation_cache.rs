@@ -10,8 +10,10 @@ use foldhash::fast::RandomState;
 ///
 /// New and used values are in the young generation. When that is full, the old generation is evicted and the young one
 /// becomes the old one. Values are only looked up, so the order of the hash tables never shows.
+///
+/// A bound that is known where the cache is declared is a part of its type, as in `TwoGenerationCache<u64, Flow, 1000>`.
 #[derive(Debug)]
-pub struct TwoGenerationCache<K, V> {
+pub struct TwoGenerationCache<K, V, const MAX_WEIGHT: usize = 0> {
     young: HashMap<K, Weighted<V>, RandomState>,
     old: HashMap<K, Weighted<V>, RandomState>,
     young_weight: usize,
@@ -31,17 +33,20 @@ impl<V: Default> Default for Weighted<V> {
     }
 }
 
-impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
+impl<K, V> TwoGenerationCache<K, V> {
     pub fn new(max_weight: usize) -> Self {
-        Self {
-            young: HashMap::default(),
-            old: HashMap::default(),
-            young_weight: 0,
-            generation_weight: max_weight / 2,
-            evicted: 0,
-        }
+        Self { generation_weight: max_weight / 2, ..Self::default() }
     }
+}
 
+impl<K, V, const MAX_WEIGHT: usize> Default for TwoGenerationCache<K, V, MAX_WEIGHT> {
+    fn default() -> Self {
+        let (young, old) = (HashMap::default(), HashMap::default());
+        Self { young, old, young_weight: 0, generation_weight: MAX_WEIGHT / 2, evicted: 0 }
+    }
+}
+
+impl<K: Eq + Hash + Clone, V, const MAX_WEIGHT: usize> TwoGenerationCache<K, V, MAX_WEIGHT> {
     /// Removes all values, which does not count as eviction.
     pub fn clear(&mut self) {
         self.young.clear();
