@@ -56,6 +56,44 @@ impl Direction {
     }
 }
 
+/// Two values of a kind, one for each direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerDirection<T> {
+    pub to_gateway: T,
+    pub from_gateway: T,
+}
+
+impl<T> PerDirection<T> {
+    #[inline]
+    pub fn of(&self, direction: Direction) -> &T {
+        if direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway }
+    }
+
+    #[inline]
+    pub fn of_mut(&mut self, direction: Direction) -> &mut T {
+        if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }
+    }
+
+    #[inline]
+    pub fn both(&self) -> [&T; 2] {
+        [&self.to_gateway, &self.from_gateway]
+    }
+
+    pub fn map<U>(self, each: impl Fn(T) -> U) -> PerDirection<U> {
+        PerDirection { to_gateway: each(self.to_gateway), from_gateway: each(self.from_gateway) }
+    }
+
+    pub fn all(&self, holds: impl Fn(&T) -> bool) -> bool {
+        holds(&self.to_gateway) && holds(&self.from_gateway)
+    }
+}
+
+impl<T: Clone> PerDirection<T> {
+    pub fn same(value: T) -> Self {
+        Self { to_gateway: value.clone(), from_gateway: value }
+    }
+}
+
 /// A connection of a gateway, named once before the first segment that refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {

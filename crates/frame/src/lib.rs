@@ -47,7 +47,7 @@ pub use command::{
     SingleReply, WeightedEpsilon,
 };
 pub use extent::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES};
-pub use flow::{Direction, Flow, FlowId, NoFlowId, Session, Transport};
+pub use flow::{Direction, Flow, FlowId, NoFlowId, PerDirection, Session, Transport};
 pub use frame::{Frame, KINDS, Unknown};
 pub use identification::{Actions, Candidate, DeviceTypeProbability, Identification, NumberProbability};
 pub use reader::{FrameReader, ReadError};

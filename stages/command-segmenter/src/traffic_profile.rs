@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sizeleak_frame::{Direction, Record};
+use sizeleak_frame::{Direction, PerDirection, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use smallvec::SmallVec;
 
@@ -34,32 +34,17 @@ const MAX_DELAYS: usize = 16;
 /// are spread over the time of replies.
 const MIN_DELAYS: usize = 8;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TrafficProfile {
-    service: TwoGenerationCache<u32, ServiceLengthStats>,
-    gateway: TwoGenerationCache<u32, GatewayLengthStats>,
+    service: TwoGenerationCache<u32, ServiceLengthStats, MAX_LENGTHS>,
+    gateway: TwoGenerationCache<u32, GatewayLengthStats, MAX_LENGTHS>,
     /// The service's last unsolicited records, with their lengths.
     unsolicited: VecDeque<(u32, Arrival)>,
-    full_to_gateway: FullLength,
-    full_from_gateway: FullLength,
+    full: PerDirection<FullLength>,
     /// Within what time the service answers, if that was learned.
     answer_within_ns: i64,
     /// Whether the service ever began an exchange, or only answers the gateway.
     service_begins: bool,
-}
-
-impl Default for TrafficProfile {
-    fn default() -> Self {
-        Self {
-            service: TwoGenerationCache::new(MAX_LENGTHS),
-            gateway: TwoGenerationCache::new(MAX_LENGTHS),
-            unsolicited: VecDeque::new(),
-            full_to_gateway: FullLength::default(),
-            full_from_gateway: FullLength::default(),
-            answer_within_ns: 0,
-            service_begins: false,
-        }
-    }
 }
 
 impl TrafficProfile {
@@ -69,10 +54,7 @@ impl TrafficProfile {
         let record = sized.record;
         let before = history.size_before(record, limits.same_write_ns());
         if let Some(length) = before.filter(|length| record.length <= *length) {
-            match record.direction {
-                Direction::ToGateway => self.full_to_gateway.add(length),
-                Direction::FromGateway => self.full_from_gateway.add(length),
-            }
+            self.full.of_mut(record.direction).add(length);
         }
         if !self.continues_full_record(record, history, limits) {
             match record.direction {
@@ -139,8 +121,7 @@ impl TrafficProfile {
         let Some(within_ns) = stats.usual_delay_limit() else { return };
         if within_ns.saturating_sub(within_ns / 4) > self.answer_within_ns(limits) {
             *self = Self {
-                full_to_gateway: self.full_to_gateway,
-                full_from_gateway: self.full_from_gateway,
+                full: self.full,
                 answer_within_ns: within_ns,
                 service_begins: self.service_begins,
                 ..Self::default()
@@ -233,11 +214,7 @@ impl TrafficProfile {
 
     /// Whether records of this length are as long as records get where messages are cut, so that the next continues it.
     pub(crate) fn is_full(&self, direction: Direction, length: u32) -> bool {
-        let full = match direction {
-            Direction::ToGateway => self.full_to_gateway,
-            Direction::FromGateway => self.full_from_gateway,
-        };
-        full.is(length)
+        self.full.of(direction).is(length)
     }
 
     pub(crate) fn continues_full_record(&self, record: &Record, history: &FlowHistory, limits: &TimeLimits) -> bool {

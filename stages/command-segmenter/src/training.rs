@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
+use sizeleak_frame::{Command, ContentType, Direction, Flow, PerDirection, Record};
 use sizeleak_model::{MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout};
 use sizeleak_platform::runtime::ConfigureError;
 
@@ -56,12 +56,9 @@ impl LabelledTraffic<'_> {
         let records: Vec<(Record, SizeClass)> = records.iter().filter(is_data).map(sized).collect();
         let mut endpoints = FlowEndpoints::default();
         self.flows.iter().for_each(|flow| endpoints.add(flow));
-        let full_to_gateway = self.full_size(&records, Direction::ToGateway, &limits);
-        let full_from_gateway = self.full_size(&records, Direction::FromGateway, &limits);
-        let full_size = |direction| match direction {
-            Direction::ToGateway => full_to_gateway,
-            Direction::FromGateway => full_from_gateway,
-        };
+        let [full_to_gateway, full_from_gateway] =
+            Direction::BOTH.map(|direction| self.full_size(&records, direction, &limits));
+        let full_size = PerDirection { to_gateway: full_to_gateway, from_gateway: full_from_gateway };
         let answer_within_ns = answer_within_ns(&records, &mut endpoints, &limits);
         let labels = CommandLabels::new(self.commands, self.doubtful, self.span);
         let messages = label_messages(&records, labels, &mut endpoints, full_size, &limits);

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_frame::{Command, Direction, Record};
+use sizeleak_frame::{Command, Direction, PerDirection, Record};
 use sizeleak_model::{GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, ServiceRecords};
 
 use crate::flow_history::{EndpointPair, FlowEndpoints, FlowHistory, ServiceBurst, SizeClass, SizedRecord};
@@ -386,7 +386,7 @@ pub(crate) fn label_messages(
     records: &[(Record, SizeClass)],
     mut labels: CommandLabels,
     endpoints: &mut FlowEndpoints,
-    full_size: impl Fn(Direction) -> Option<u32>,
+    full_size: PerDirection<Option<u32>>,
     limits: &TimeLimits,
 ) -> Vec<LabelledMessage> {
     let mut flows: BTreeMap<u64, ReassembledFlow<'_>> = BTreeMap::new();
@@ -400,7 +400,7 @@ pub(crate) fn label_messages(
     for (record, size_class) in records {
         let flow = flows.entry(record.flow).or_default();
         let sized = SizedRecord::new(record, *size_class);
-        let added = flow.reassembler.add(sized, &flow.history, full_size(record.direction), limits.gap_ns);
+        let added = flow.reassembler.add(sized, &flow.history, *full_size.of(record.direction), limits.gap_ns);
         flow.history.remember(sized, limits.same_write_ns());
         let last = flow.last.replace(record);
         if let (Some(ended), Some(last)) = (added.ended, last) {

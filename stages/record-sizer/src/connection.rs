@@ -4,13 +4,12 @@
 //! other state is in a box that exists only while it is needed.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, OwnedSegment, Segment};
+use sizeleak_frame::{Direction, OwnedSegment, PerDirection, Segment};
 
 use crate::findings::{EventKind, Findings, Incident, PayloadUse, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::framing::{self, LengthFramer};
 use crate::handshake::HandshakeReader;
-use crate::message::PerDirection;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};

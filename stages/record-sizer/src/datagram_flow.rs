@@ -4,13 +4,13 @@
 //! first guess; another is a rival until more datagrams in a row are of it than of what came before.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Protocol, Transport};
+use sizeleak_frame::{Direction, PerDirection, Protocol, Transport};
 
 use crate::chunk::Chunk;
 use crate::dtls::DtlsFlow;
 use crate::findings::PayloadUse;
 use crate::matter::{MatterFlow, is_matter};
-use crate::message::{FlowEnds, FlowEvent, Found, PerDirection};
+use crate::message::{FlowEnds, FlowEvent, Found};
 use crate::options::Options;
 use crate::quic::{QuicFlow, is_quic};
 use crate::tunnels::{TunnelFlow, is_wireguard};

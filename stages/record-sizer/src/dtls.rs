@@ -10,13 +10,13 @@
 use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Protocol};
+use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id;
 use crate::connection_id::{Contenders, DatagramSession};
 use crate::handshake::{Hello, datagram_hello};
-use crate::message::{Found, Message, PerDirection, ReplayWindow};
+use crate::message::{Found, Message, ReplayWindow};
 use crate::record::{Header, MAX_BODY};
 use crate::session::RecordDetails;
 

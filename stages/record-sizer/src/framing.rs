@@ -6,13 +6,13 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Protocol};
+use sizeleak_frame::{Direction, PerDirection, Protocol};
 use sizeleak_platform::runtime::ConfigureError;
 
 use crate::chunk::Chunk;
 use crate::findings::Incident;
 use crate::matter::{self, MatterFlow};
-use crate::message::{FlowEnds, Found, Message, PerDirection};
+use crate::message::{FlowEnds, Found, Message};
 
 const LONGEST_HEADER: usize = 64;
 

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Protocol};
+use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol};
 
 use crate::chunk::Chunk;
-use crate::message::{FlowEnds, Found, Message, PerDirection};
+use crate::message::{FlowEnds, Found, Message};
 
 /// The port of devices that are commissioned, unless they announce another.
 pub(crate) const PORT: u16 = 5540;

@@ -1,4 +1,4 @@
-//! Messages of any protocol, and what finds them in a flow; and two values of a kind, one for each direction.
+//! Messages of any protocol, and what finds them in a flow.
 //!
 //! A framer knows one protocol: what recognises it, where its messages begin and end, and how much plaintext they hold:
 //! exactly, between two bounds, or at most so much. Records of TLS have a way of their own (`framer`), since their
@@ -127,43 +127,6 @@ impl ReplayWindow {
         let is_new = self.seen & bit == 0;
         self.seen |= bit;
         is_new
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PerDirection<T> {
-    pub(crate) to_gateway: T,
-    pub(crate) from_gateway: T,
-}
-
-impl<T> PerDirection<T> {
-    #[inline]
-    pub(crate) fn of(&self, direction: Direction) -> &T {
-        if direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway }
-    }
-
-    #[inline]
-    pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut T {
-        if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }
-    }
-
-    #[inline]
-    pub(crate) fn both(&self) -> [&T; 2] {
-        [&self.to_gateway, &self.from_gateway]
-    }
-
-    pub(crate) fn map<U>(self, each: impl Fn(T) -> U) -> PerDirection<U> {
-        PerDirection { to_gateway: each(self.to_gateway), from_gateway: each(self.from_gateway) }
-    }
-
-    pub(crate) fn all(&self, holds: impl Fn(&T) -> bool) -> bool {
-        holds(&self.to_gateway) && holds(&self.from_gateway)
-    }
-}
-
-impl<T: Clone> PerDirection<T> {
-    pub(crate) fn same(value: T) -> Self {
-        Self { to_gateway: value.clone(), from_gateway: value }
     }
 }
 

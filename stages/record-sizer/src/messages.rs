@@ -2,10 +2,9 @@
 //! the connection carries no TLS.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Direction;
+use sizeleak_frame::{Direction, PerDirection};
 
 use crate::chunk::Chunk;
-use crate::message::PerDirection;
 
 /// How long the rest of a write may take, in nanoseconds: a sender that has more to send waits for an acknowledgement
 /// at most.

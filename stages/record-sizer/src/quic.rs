@@ -11,12 +11,12 @@ mod header;
 
 use header::{InitialReader, LongKind, LongPacket, Version};
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Protocol};
+use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id::{ConnectionIds, Contenders, DatagramSession, SHORT_READ, Sign};
 use crate::handshake::Hello;
-use crate::message::{FlowEnds, FlowEvent, Found, Message, PerDirection};
+use crate::message::{FlowEnds, FlowEvent, Found, Message};
 use crate::options::Options;
 use crate::record::{Header, MAX_BODY};
 use crate::session::Negotiation;

@@ -1,11 +1,10 @@
 //! The TLS session of a flow: which end is the client, what protects the records, and whether keys are being agreed.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Protocol, Session};
+use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol, Session};
 use tls_parser::TlsCipherSuite;
 
 use crate::handshake::{ClientHello, Hello, ServerHello, TLCP_1_1};
-use crate::message::PerDirection;
 use crate::plaintext::{Protection, exactly, is_1_3};
 use crate::record::Header;
 use crate::tls13::{Endpoint, Tls13Handshake};

@@ -7,7 +7,7 @@ mod protocols;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Flow, Frame, Notice, OwnedSegment, Segment, Segments, what};
+use sizeleak_frame::{Flow, Frame, Notice, OwnedSegment, PerDirection, Segment, Segments, what};
 use sizeleak_platform::runtime::{
     ClockEvent, Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError,
     TrafficClock, decode_state, describe_odd_time, encode_state,
@@ -18,7 +18,7 @@ use crate::connection_id::KnownConnections;
 use crate::datagram_flow::DatagramFlow;
 use crate::findings::{Findings, ReadBytes};
 use crate::flow_table::{FlowTable, HeldFlows};
-use crate::message::{FlowEnds, PerDirection};
+use crate::message::FlowEnds;
 use crate::options::{Limits, Options};
 use crate::reporter::Reporter;
 use crate::rivals::WINDOW;

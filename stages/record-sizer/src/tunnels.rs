@@ -3,10 +3,10 @@
 //! nobody sees it, so that its plaintext is known between bounds.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Protocol, Transport};
+use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol, Transport};
 
 use crate::chunk::Chunk;
-use crate::message::{FlowEnds, Found, Message, PerDirection, ReplayWindow};
+use crate::message::{FlowEnds, Found, Message, ReplayWindow};
 
 /// The port that its documentation gives as an example, and most people take.
 const WIREGUARD_PORT: u16 = 51820;

@@ -8,11 +8,10 @@ use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{DirectionalKeys, Keys};
 use rustls::{Side, SupportedCipherSuite};
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Direction;
+use sizeleak_frame::{Direction, PerDirection};
 
 use crate::connection_id;
 use crate::handshake::{HandshakeReader, Hello};
-use crate::message::PerDirection;
 
 const V2: u32 = 0x6b33_43cf;
 
