@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, OwnedSegment, PerDirection, Segment};
 
-use crate::findings::{EventKind, Findings, Incident, PayloadUse, TlsEvent, merge_directions};
+use crate::findings::{Findings, Incident, PayloadUse, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::framing::{self, LengthFramer};
 use crate::handshake::HandshakeReader;
@@ -264,9 +264,7 @@ impl Connection {
         let is_tls = self.is_tls();
         let (_, _, busy) = self.parts();
         if is_tls {
-            let is_burst =
-                |kind: &EventKind| matches!(kind, EventKind::Message { end, .. } if *end != MessageEnd::Write);
-            findings.events.retain(|event| !is_burst(&event.kind));
+            findings.events.retain(|event| !event.is_burst());
         }
         findings.incidents.retain(|(_, incident)| busy.may_report(*incident, is_tls));
         let waits = busy.streams.both().iter().any(|stream| stream.pending.waits());

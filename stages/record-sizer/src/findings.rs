@@ -2,12 +2,12 @@
 //! and how much payload was used.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Segment};
+use sizeleak_frame::{Direction, Protocol, Segment};
 use sizeleak_platform::counters;
 
 use crate::handshake::Hello;
 use crate::message::FlowEvent;
-use crate::messages::{MessageEnd, SizedMessage};
+use crate::messages::MessageEnd;
 use crate::record::SizedRecord;
 
 /// What was found in one direction.
@@ -26,13 +26,15 @@ pub(crate) enum EventKind {
         follows_data: bool,
     },
     Record(SizedRecord),
-    /// A message of another protocol, or what belongs to it.
+    /// A message of another protocol or one of which no record header was read, or what belongs to it.
     Other(FlowEvent),
-    /// A message is complete, of which no record header was read.
-    Message {
-        message: SizedMessage,
-        end: MessageEnd,
-    },
+}
+
+impl TlsEvent {
+    /// Whether it is a burst of segments, which stands for a record only where there are none.
+    pub(crate) fn is_burst(&self) -> bool {
+        matches!(&self.kind, EventKind::Other(FlowEvent::Message(message)) if message.protocol == Protocol::Tcp)
+    }
 }
 
 /// A fault of the capture or of the traffic.

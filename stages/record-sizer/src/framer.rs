@@ -2,13 +2,13 @@
 //! waiting for TLS to start after something else.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction};
+use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
 use crate::findings::{Conflict, EventKind, Findings, Incident, PayloadUse, ReadBytes, TlsEvent};
 use crate::framing::LengthFramer;
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
-use crate::message::Found;
+use crate::message::{FlowEvent, Found, Message};
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, Header, OpenRecord, RecordWalker, SizedRecord, Step, WalkerState};
@@ -236,10 +236,19 @@ impl Framer<'_> {
         self.message(message);
     }
 
+    /// Takes a message of which only the segments' lengths are known for one record, or for a burst of a connection without
+    /// TLS.
     fn message(&mut self, message: Option<SizedMessage>) {
         let (Some(message), Some(end)) = (message, self.sizer().map(|sizer| sizer.end)) else { return };
-        self.incident(message.time_ns, Incident::SizedBySegments(end));
-        self.event(message.time_ns, EventKind::Message { message, end });
+        let SizedMessage { start_ns, time_ns, bytes } = message;
+        self.incident(time_ns, Incident::SizedBySegments(end));
+        let (header, protocol) = match end {
+            MessageEnd::Write => (HEADER as u64, Protocol::Tls),
+            MessageEnd::Silence { .. } => (0, Protocol::Tcp),
+        };
+        let length = u32::try_from(bytes.saturating_sub(header)).unwrap_or(u32::MAX);
+        let message = Message::data(protocol, self.direction, [start_ns, time_ns], length);
+        self.event(time_ns, EventKind::Other(FlowEvent::Message(message)));
     }
 
     fn read(&mut self, mut chunk: Chunk<'_>) {

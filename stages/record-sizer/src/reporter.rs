@@ -10,8 +10,8 @@ use sizeleak_platform::runtime::{Closed, Emit};
 use crate::connection::{Connection, Ending};
 use crate::findings::{Conflict, EventKind, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, TlsEvent};
 use crate::message::{FlowEvent, Found, Message};
-use crate::messages::{MessageEnd, SizedMessage};
-use crate::record::{HEADER, SizedRecord};
+use crate::messages::MessageEnd;
+use crate::record::SizedRecord;
 use crate::session::{RecordDetails, TlsSession};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -42,9 +42,9 @@ impl Reporter {
         }
         for TlsEvent { direction, time_ns, kind } in findings.events.drain(..) {
             match kind {
-                EventKind::Message { message, end } => {
-                    let handshake = end == MessageEnd::Write && connection.is_handshake(direction);
-                    self.sized_message(flow, direction, (message, end, handshake), out)?;
+                EventKind::Other(FlowEvent::Message(message)) if message.protocol == Protocol::Tls => {
+                    let handshake = connection.is_handshake(direction);
+                    self.flow_event(flow, time_ns, FlowEvent::Message(Message { handshake, ..message }), out)?;
                 }
                 EventKind::Other(event) => self.flow_event(flow, time_ns, event, out)?,
                 EventKind::Record(record) => {
@@ -68,28 +68,6 @@ impl Reporter {
             }
         }
         Ok(())
-    }
-
-    /// Reports a message of which only the segments' lengths are known: it is taken for one record, or a burst of a
-    /// connection without TLS.
-    fn sized_message(
-        &mut self,
-        flow: u64,
-        direction: Direction,
-        (message, end, handshake): (SizedMessage, MessageEnd, bool),
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        let SizedMessage { start_ns, time_ns, bytes } = message;
-        let (count, header, protocol) = match end {
-            MessageEnd::Write => (&mut self.counters.segment_records, HEADER as u64, Protocol::Tls),
-            MessageEnd::Silence { .. } => (&mut self.counters.burst_records, 0, Protocol::Tcp),
-        };
-        // Shorter ones hold no record.
-        let Some(length) = bytes.checked_sub(header).filter(|length| *length > 0) else { return Ok(()) };
-        *count += 1;
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let message = Message { handshake, ..Message::data(protocol, direction, [start_ns, time_ns], length) };
-        self.flow_event(flow, time_ns, FlowEvent::Message(message), out)
     }
 
     pub(crate) fn ending(&mut self, flow: u64, time_ns: i64, ending: Ending, out: &mut dyn Emit) -> Result<(), Closed> {
@@ -136,7 +114,14 @@ impl Reporter {
 
     fn flow_event(&mut self, flow: u64, time_ns: i64, event: FlowEvent, out: &mut dyn Emit) -> Result<(), Closed> {
         match event {
+            // Segments of so few bytes hold no record.
+            FlowEvent::Message(Message { protocol: Protocol::Tls | Protocol::Tcp, length: 0, .. }) => Ok(()),
             FlowEvent::Message(message) => {
+                match message.protocol {
+                    Protocol::Tls => self.counters.segment_records += 1,
+                    Protocol::Tcp => self.counters.burst_records += 1,
+                    _ => {}
+                }
                 self.counters.records += 1;
                 out.emit(message.frame(flow).into())
             }
