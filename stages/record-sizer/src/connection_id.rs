@@ -178,18 +178,12 @@ impl KnownConnections {
 const MOST_CONTENDERS: usize = 4;
 
 /// Connections, the oldest first.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Contenders<C> {
     /// Each, and how many packets were of it.
     all: Vec<(C, u32)>,
     /// The one that the last packet of data was of.
     pub(crate) current: Option<usize>,
-}
-
-impl<C> Default for Contenders<C> {
-    fn default() -> Self {
-        Self { all: Vec::new(), current: None }
-    }
 }
 
 impl<C> Contenders<C> {
