@@ -1,14 +1,12 @@
 //! The commands of an input as they would be if they were padded.
 
-use std::fs::File;
-use std::io;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use sizeleak_frame::{Command, Direction, Frame, FrameWriter};
+use sizeleak_frame::{Command, Direction, Frame};
 use sizeleak_model::policies::{PaddingKey, PaddingPolicy};
 use sizeleak_model::{Basis, Model};
-use sizeleak_pipeline::recording::{Compression, Recording};
+use sizeleak_pipeline::recording::Recording;
 use sizeleak_pipeline::{InputError, InputSource, Pipeline, PipelineInput};
 
 use crate::judged_run::EvaluationError;
@@ -54,9 +52,7 @@ impl PaddedInput {
         }
         let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(InputError::Recording)?;
         let path: PathBuf = folder.path().join("padded.frames.zst");
-        let file = File::create(&path).map_err(InputError::Recording)?;
-        let recording = Recording::new(file, Compression::Zstd).map_err(InputError::Recording)?;
-        let mut writer = FrameWriter::new(recording);
+        let mut writer = Recording::of_frames(&path).map_err(InputError::Recording)?;
         let basis = models.first().map(|model| &model.learned.basis);
         let (mut overhead, mut fault) = (PaddingOverhead::default(), None);
         input.observe(&pipeline.before(CORRECTOR), &mut |_| {}, |mut frame| {
@@ -77,14 +73,13 @@ impl PaddedInput {
                 }
             }
             if let Err(error) = writer.write(&frame) {
-                fault = Some(InputError::Recording(error.into()).into());
+                fault = Some(InputError::from(error).into());
             }
         })?;
         if let Some(fault) = fault {
             return Err(fault);
         }
-        let recorded = writer.into_output().map_err(io::Error::from);
-        recorded.and_then(Recording::finish).map_err(InputError::Recording)?;
+        Recording::end(writer).map_err(InputError::Recording)?;
         Ok(Self { input: PipelineInput::new(InputSource::Streams(vec![path])), overhead, _folder: folder })
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::{Display, Formatter};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sizeleak_frame::WriteError;
 use strsim::{damerau_levenshtein, jaro_winkler};
 use thiserror::Error;
 
@@ -102,7 +103,13 @@ pub enum InputError {
     #[error("there is no command in the captures: {0}")]
     NoCommands(Box<TrafficSeen>),
     #[error("a temporary file for the traffic cannot be used: {0}")]
-    Recording(io::Error),
+    Recording(#[from] io::Error),
+}
+
+impl From<WriteError> for InputError {
+    fn from(error: WriteError) -> Self {
+        Self::Recording(error.into())
+    }
 }
 
 impl InputError {

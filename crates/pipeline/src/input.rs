@@ -124,7 +124,7 @@ impl PipelineInput {
         };
         let frames = if kept.stage == LAST_OF_FRONT { "records" } else { "commands" };
         let name = format!("the {frames} of the input");
-        let stream = SavedStream::of_file(name, File::open(&kept.stream).map_err(InputError::Recording)?)?;
+        let stream = SavedStream::of_file(name, File::open(&kept.stream)?)?;
         let index = pipeline.index_of(&stream)?;
         let damage = observe_run(pipeline.prepare_from(Some((index, stream)))?, on_notice, on_frame)?;
         Ok(kept.damage.clone().or(damage))
@@ -181,7 +181,7 @@ impl PipelineInput {
     }
 
     fn keep(&self, front: &Pipeline, stage: String) -> Result<KeptInput, InputError> {
-        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(InputError::Recording)?;
+        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir()?;
         let gateways = match self.streams() {
             [] => None,
             _ => Some(gateways_of(front)?),

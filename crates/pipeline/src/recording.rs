@@ -38,6 +38,15 @@ impl Recording {
         }))
     }
 
+    /// A new file that frames are written to, compressed by zstd; [`Recording::end`] makes it whole.
+    pub fn of_frames(path: &Path) -> io::Result<FrameWriter<Self>> {
+        Ok(FrameWriter::new(Self::new(File::create(path)?, Compression::Zstd)?))
+    }
+
+    pub fn end(writer: FrameWriter<Self>) -> io::Result<()> {
+        writer.into_output()?.finish()
+    }
+
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Encoder::Plain(mut writer) => writer.flush(),

@@ -14,7 +14,7 @@ use sizeleak_platform::runtime::Interrupt;
 use crate::cause::RunEnding;
 use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
-use crate::recording::{Compression, JoinedStreams, Recording, SavedStream, UnopenedStream, decompressed};
+use crate::recording::{JoinedStreams, Recording, SavedStream, UnopenedStream, decompressed};
 
 /// A file of an input, and the time that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,19 +64,16 @@ impl<'a> PartRecorder<'a> {
             })
         };
         let ended = front.prepare_from(from)?.run(&own_interrupt()?, &mut sink);
-        if let Some(error) = failure {
-            return Err(InputError::Recording(error));
-        }
+        failure.map_or(Ok(()), Err)?;
         match ended {
             Ok(report) if report.ending == RunEnding::Interrupted => return Err(InputError::Interrupted),
             Ok(_) => {}
             Err(error) => self.damage = self.damage.take().or(Some(error)),
         }
         if !is_begun {
-            let written = writer.write(&Hello::of(self.stage).into());
-            written.map_err(|error| InputError::Recording(error.into()))?;
+            writer.write(&Hello::of(self.stage).into())?;
         }
-        finish(writer).map_err(InputError::Recording)?;
+        Recording::end(writer)?;
         self.parts.push(InputPart { path, span, kept });
         Ok(())
     }
@@ -85,19 +82,17 @@ impl<'a> PartRecorder<'a> {
         let fault = RunError::of_input(format!("{}: {error}", path.display()));
         let notice = Notice::new(fault.stage.clone(), what::MALFORMED, fault.cause.clone());
         let (kept, mut writer) = self.next_part()?;
-        let written =
-            [Hello::of(self.stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
-        written.map_err(|error| InputError::Recording(error.into()))?;
-        finish(writer).map_err(InputError::Recording)?;
+        writer.write_all(&[Hello::of(self.stage).into(), notice.into()])?;
+        Recording::end(writer)?;
         self.parts.push(InputPart { path: path.to_owned(), span: None, kept });
         self.damage.get_or_insert(fault);
         Ok(())
     }
 
-    fn next_part(&self) -> Result<(PathBuf, FrameWriter<Recording>), InputError> {
+    fn next_part(&self) -> io::Result<(PathBuf, FrameWriter<Recording>)> {
         let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
-        let recording = File::create(&kept).and_then(|file| Recording::new(file, Compression::Zstd));
-        Ok((kept, FrameWriter::new(recording.map_err(InputError::Recording)?)))
+        let writer = Recording::of_frames(&kept)?;
+        Ok((kept, writer))
     }
 
     pub(super) fn finish(self) -> (Vec<InputPart>, Option<RunError>) {
@@ -108,10 +103,6 @@ impl<'a> PartRecorder<'a> {
 /// The interrupt of one run: a failing run sets its interrupt.
 pub(super) fn own_interrupt() -> Result<Interrupt, InputError> {
     Ok(Interrupt::on_signals().map_err(|error| ConfigError::input(format!("signals cannot be caught: {error}")))?)
-}
-
-pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
-    writer.into_output()?.finish()
 }
 
 pub(super) fn times(frame: &Frame) -> Option<[i64; 2]> {
@@ -221,22 +212,21 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Re
             shifts = shifts_apart(parts);
         }
     }
-    let recording = File::create(into).and_then(|file| Recording::new(file, Compression::Zstd));
-    let mut writer = FrameWriter::new(recording.map_err(InputError::Recording)?);
+    let mut writer = Recording::of_frames(into)?;
     let unopened = |part: &InputPart| {
         let (name, kept) = (part.path.display().to_string(), part.kept.clone());
         UnopenedStream { name, open: Box::new(|| decompressed(File::open(kept)?)) }
     };
     let mut joined = JoinedStreams::of_parts(parts.iter().map(unopened));
-    while let Some(mut frame) = joined.next_frame().map_err(InputError::Recording)? {
+    while let Some(mut frame) = joined.next_frame()? {
         let shift = shifts.iter().rev().nth(joined.waiting()).copied().unwrap_or_default();
         move_by(&mut frame, shift);
-        writer.write(&frame).map_err(|error| InputError::Recording(error.into()))?;
+        writer.write(&frame)?;
     }
     for (part, shift) in parts.iter_mut().zip(shifts) {
         part.span = part.span.map(|span| span.map(|time| time.saturating_add(shift)));
     }
-    finish(writer).map_err(InputError::Recording)
+    Ok(Recording::end(writer)?)
 }
 
 /// What to add to the times of each part, so that each begins after the one before.
