@@ -232,8 +232,8 @@ impl PipelineStage {
         match pipeline.mode {
             Mode::Threads => Ok(Placement::Thread(StageThread::new(runnable))),
             Mode::Processes => {
-                let unconfined = (!pipeline.sandbox).then(|| "--no-sandbox".into());
-                let arguments = unconfined.into_iter().chain(entry.arguments(options)).collect();
+                let unconfined = (!pipeline.sandbox).then(|| "--no-sandbox".to_owned());
+                let arguments = unconfined.into_iter().chain(entry.arguments(options));
                 Ok(Placement::Process(StageProgram::built_in(entry.name, arguments)?))
             }
         }

@@ -3,7 +3,6 @@
 //! holds the other end of its pipes open: that is not waited for.
 
 use std::env;
-use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -30,7 +29,7 @@ pub(crate) struct StageProgram {
     pub(crate) name: String,
     pub(crate) origin: ProgramOrigin,
     file: PathBuf,
-    arguments: Vec<OsString>,
+    arguments: Vec<String>,
     /// Its working directory, if not that of the runner.
     folder: Option<PathBuf>,
 }
@@ -45,31 +44,29 @@ pub(crate) enum ProgramOrigin {
 }
 
 impl StageProgram {
-    pub(crate) fn built_in(name: &str, arguments: Vec<OsString>) -> Result<Self, ConfigError> {
+    pub(crate) fn built_in(name: &str, arguments: impl IntoIterator<Item = String>) -> Result<Self, ConfigError> {
         let neighbour = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
-        let paths = env::var_os("PATH").unwrap_or_default();
-        let mut candidates = neighbour.into_iter().chain(env::split_paths(&paths).map(|folder| folder.join(name)));
-        let file = candidates.find(|file| file.is_file()).ok_or_else(|| {
+        let found = neighbour.filter(|file| file.is_file()).or_else(|| on_search_path(name));
+        let file = found.ok_or_else(|| {
             ConfigError::input(format!(
                 "the program `{name}` is missing: it is neither next to `sizeleak` nor on the search path; `cargo \
                  build` and `cargo install` provide all of them"
             ))
         })?;
-        let arguments = ["--quiet".into()].into_iter().chain(arguments).collect();
+        let arguments = ["--quiet".to_owned()].into_iter().chain(arguments).collect();
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::BuiltIn, file, arguments, folder: None })
     }
 
     /// An external program. It runs in the folder of the pipeline file; a name with a `/` is relative to that folder.
     pub(crate) fn external(name: &str, command: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let (file, arguments) = command.split_first().map_or(("", &[][..]), |(file, rest)| (file.as_str(), rest));
-        let paths = env::var_os("PATH").unwrap_or_default();
         // Absolute, because the program starts in another folder.
         let folder = path::absolute(if folder == Path::new("") { Path::new(".") } else { folder });
         let folder = folder.map_err(|error| ConfigError::input(format!("stage `{name}`: {error}")))?;
         let found = if file.contains('/') {
             Some(folder.join(file)).filter(|path| path.is_file())
         } else {
-            env::split_paths(&paths).map(|path| path.join(file)).find(|path| path.is_file())
+            on_search_path(file)
         };
         let missing = || {
             let is_here = !file.contains('/') && folder.join(file).is_file();
@@ -78,8 +75,8 @@ impl StageProgram {
             ConfigError::input(format!("the program `{file}` of stage `{name}` is missing{hint}"))
         };
         let file = found.ok_or_else(missing)?;
-        let arguments = arguments.iter().map(OsString::from).collect();
-        Ok(Self { name: name.to_owned(), origin: ProgramOrigin::External, file, arguments, folder: Some(folder) })
+        let (origin, arguments) = (ProgramOrigin::External, arguments.to_vec());
+        Ok(Self { name: name.to_owned(), origin, file, arguments, folder: Some(folder) })
     }
 
     /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
@@ -139,6 +136,11 @@ impl StageProgram {
         };
         Outcome::Failed(if message.is_empty() { ended } else { format!("{ended}: {message}") })
     }
+}
+
+fn on_search_path(name: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&paths).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 pub(crate) struct StageGroup {

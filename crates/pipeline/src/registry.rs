@@ -1,6 +1,5 @@
 //! The seven standard stages, and an optional one: the only module that knows all of them.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Arg, Command};
@@ -110,23 +109,19 @@ impl StageEntry {
     }
 
     /// The arguments of the stage's program that set these options.
-    pub fn arguments(&self, options: &Table) -> Vec<OsString> {
+    pub fn arguments(&self, options: &Table) -> Vec<String> {
         let command = (self.command)();
         let (mut flags, mut operands) = (Vec::new(), Vec::new());
         for (key, value) in options {
             match command.get_arguments().find(|argument| is_of_key(argument, key)) {
                 Some(argument) if argument.is_positional() => operands.extend(texts(value)),
-                _ if *value == Value::Boolean(true) => flags.push(format!("--{key}").into()),
+                _ if *value == Value::Boolean(true) => flags.push(format!("--{key}")),
                 _ if *value == Value::Boolean(false) => {}
-                _ => flags.extend(texts(value).into_iter().map(|text| {
-                    let mut flag = OsString::from(format!("--{key}="));
-                    flag.push(text);
-                    flag
-                })),
+                _ => flags.extend(texts(value).into_iter().map(|text| format!("--{key}={text}"))),
             }
         }
         if !operands.is_empty() {
-            flags.push("--".into());
+            flags.push("--".to_owned());
         }
         flags.extend(operands);
         flags
@@ -137,11 +132,11 @@ fn is_of_key(argument: &Arg, key: &str) -> bool {
     argument.get_long() == Some(key) || argument.is_positional() && argument.get_id() == key
 }
 
-fn texts(value: &Value) -> Vec<OsString> {
+fn texts(value: &Value) -> Vec<String> {
     match value {
-        Value::String(text) => vec![text.into()],
+        Value::String(text) => vec![text.clone()],
         Value::Array(values) => values.iter().flat_map(texts).collect(),
-        other => vec![other.to_string().into()],
+        other => vec![other.to_string()],
     }
 }
 
@@ -200,8 +195,7 @@ mod tests {
             }
             assert!(defaults.keys().all(|key| keys(entry).contains(key)), "{}", entry.name);
             let arguments = entry.arguments(&defaults);
-            let parsed =
-                (entry.command)().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));
+            let parsed = (entry.command)().try_get_matches_from([entry.name.to_owned()].into_iter().chain(arguments));
             assert!(parsed.is_ok(), "{}: {parsed:?}", entry.name);
         }
     }
