@@ -30,13 +30,8 @@ impl MessageSums {
             replied: Some(messages.replied),
             ..kind(direction, name, &messages.sizes)
         });
-        let roles = self.roles.iter().map(|((direction, role), sizes)| {
-            let direction_name = match direction {
-                Direction::ToGateway => "to_gateway",
-                Direction::FromGateway => "from_gateway",
-            };
-            kind(direction_name, role_name(*direction, *role), sizes)
-        });
+        let roles = self.roles.iter();
+        let roles = roles.map(|((direction, role), sizes)| kind(direction.word(), role_name(*direction, *role), sizes));
         let mut kinds: Vec<MessageKind> = messages.into_iter().chain(roles).filter(|kind| kind.count > 0).collect();
         // To the gateway first, and commands and reports before all others of their direction.
         kinds.sort_by_key(|kind| (Reverse(kind.direction), kind.replied.is_none()));
