@@ -18,7 +18,8 @@ const MAX_COMMANDS: usize = 4096;
 pub(crate) struct OpenCommands {
     /// By when they began and their numbers.
     commands: BTreeMap<(i64, u64), HeldCommand>,
-    open: HashMap<(u64, Direction), OpenCommand, RandomState>,
+    /// Where the open one of a flow and direction is.
+    open: HashMap<(u64, Direction), (i64, u64), RandomState>,
     /// Whether the gateway ever sent one.
     has_reports: bool,
     started: u64,
@@ -26,16 +27,11 @@ pub(crate) struct OpenCommands {
     incomplete_until_ns: Option<i64>,
 }
 
-#[derive(Debug)]
-enum HeldCommand {
-    Open((u64, Direction)),
-    Finished(FinishedCommand),
-}
-
 /// What is a command if the condition is met when it gets no more replies.
 #[derive(Debug)]
-struct OpenCommand {
-    order: (i64, u64),
+struct HeldCommand {
+    /// Whether it may still get replies.
+    is_open: bool,
     command: Command,
     single_replies: Vec<SingleReply>,
     condition: CommandCondition,
@@ -54,7 +50,7 @@ struct EarlierCommand {
     shared: u32,
 }
 
-impl OpenCommand {
+impl HeldCommand {
     /// The last time of its flow at which replies may come.
     fn replies_until_ns(&self, limits: &TimeLimits) -> i64 {
         let silent_ns = self.last_ns.saturating_add(limits.reply_gap_ns);
@@ -68,14 +64,14 @@ pub(crate) enum FinishedCommand {
     Noise(Box<Command>, CommandCondition),
 }
 
-impl From<OpenCommand> for FinishedCommand {
-    fn from(open: OpenCommand) -> Self {
-        if open.condition.is_met(open.command.replies) {
-            let single_replies = open.single_replies.into();
-            let shared_replies = open.earlier.iter().map(|earlier| earlier.shared).collect();
-            Self::Command(Box::new(Command { single_replies, shared_replies, ..open.command }))
+impl From<HeldCommand> for FinishedCommand {
+    fn from(held: HeldCommand) -> Self {
+        if held.condition.is_met(held.command.replies) {
+            let single_replies = held.single_replies.into();
+            let shared_replies = held.earlier.iter().map(|earlier| earlier.shared).collect();
+            Self::Command(Box::new(Command { single_replies, shared_replies, ..held.command }))
         } else {
-            Self::Noise(Box::new(open.command), open.condition)
+            Self::Noise(Box::new(held.command), held.condition)
         }
     }
 }
@@ -91,22 +87,26 @@ impl OpenCommands {
         let key = (record.flow, record.direction);
         self.has_reports |= record.direction == Direction::FromGateway;
         let earlier = self.interrupt(key, record.start_ns, limits);
-        let single_replies = Vec::new();
-        self.open
-            .insert(key, OpenCommand { order, command, single_replies, condition, last_ns: record.time_ns, earlier });
-        self.commands.insert(order, HeldCommand::Open(key));
+        let (is_open, single_replies, last_ns) = (true, Vec::new(), record.time_ns);
+        self.commands.insert(order, HeldCommand { is_open, command, single_replies, condition, last_ns, earlier });
+        self.open.insert(key, order);
     }
 
-    fn close(&mut self, key: (u64, Direction)) {
-        if let Some(open) = self.open.remove(&key) {
-            self.commands.insert(open.order, HeldCommand::Finished(open.into()));
-        }
+    fn open(&mut self, key: (u64, Direction)) -> Option<&mut HeldCommand> {
+        self.commands.get_mut(self.open.get(&key)?)
+    }
+
+    /// Closes the open command of a flow and direction, and returns it.
+    fn close(&mut self, key: (u64, Direction)) -> Option<&mut HeldCommand> {
+        let held = self.commands.get_mut(&self.open.remove(&key)?)?;
+        held.is_open = false;
+        Some(held)
     }
 
     /// Closes the open command of a flow and direction because another one begins. Returns the commands that may still get
     /// replies, the latest first.
     fn interrupt(&mut self, key: (u64, Direction), now_ns: i64, limits: &TimeLimits) -> Vec<EarlierCommand> {
-        let Some(mut open) = self.open.remove(&key) else { return Vec::new() };
+        let Some(open) = self.close(key) else { return Vec::new() };
         let mut earlier = Vec::new();
         let replies_until_ns = open.command.end_ns.saturating_add(limits.reply_mostly_within_ns);
         if now_ns <= replies_until_ns && open.condition.is_met(open.command.replies) {
@@ -116,12 +116,11 @@ impl OpenCommands {
         let before = open.earlier.iter().filter(|earlier| earlier.replies_until_ns >= now_ns);
         earlier.extend(before.map(|earlier| EarlierCommand { shared: 0, ..*earlier }));
         earlier.truncate(MAX_EARLIER_COMMANDS);
-        self.commands.insert(open.order, HeldCommand::Finished(open.into()));
         earlier
     }
 
     pub(crate) fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
-        let Some(open) = self.open.get_mut(&(record.flow, record.direction)) else { return false };
+        let Some(open) = self.open((record.flow, record.direction)) else { return false };
         let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
         command.size = command.size.saturating_add(record.length.into());
@@ -138,7 +137,7 @@ impl OpenCommands {
     /// Counts a record as a reply to what the other side sent; false if no command of its flow is open.
     #[inline]
     pub(crate) fn add_reply(&mut self, record: &Record) -> bool {
-        let Some(open) = self.open.get_mut(&(record.flow, record.direction.reversed())) else { return false };
+        let Some(open) = self.open((record.flow, record.direction.reversed())) else { return false };
         open.command.replies = open.command.replies.saturating_add(1);
         open.command.reply_bytes = open.command.reply_bytes.saturating_add(record.length.into());
         if open.single_replies.len() < MAX_SINGLE_REPLIES {
@@ -157,7 +156,7 @@ impl OpenCommands {
         let directions = if self.has_reports { &Direction::BOTH[..] } else { &[Direction::ToGateway] };
         for direction in directions {
             let key = (flow, *direction);
-            if self.open.get(&key).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
+            if self.open(key).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
                 self.close(key);
                 self.incomplete_until_ns = None;
             }
@@ -172,31 +171,24 @@ impl OpenCommands {
             return None;
         }
         let (&(begun_ns, _), held) = self.commands.first_key_value()?;
-        let open = match held {
-            HeldCommand::Open(key) => self.open.get(key),
-            HeldCommand::Finished(_) => None,
-        };
         // Until then its own flow, which may lag, may bring replies, or another flow a command that started earlier.
-        let flow_until_ns = open.map_or(begun_ns, |open| open.replies_until_ns(limits).max(begun_ns));
+        let flow_until_ns = if held.is_open { held.replies_until_ns(limits).max(begun_ns) } else { begun_ns };
         let until_ns = flow_until_ns.saturating_add(limits.hole_wait_ns);
         if now_ns <= until_ns && self.commands.len() <= MAX_COMMANDS {
             self.incomplete_until_ns = Some(until_ns);
             return None;
         }
         self.incomplete_until_ns = None;
-        match self.commands.pop_first()? {
-            (_, HeldCommand::Open(key)) => self.open.remove(&key).map(FinishedCommand::from),
-            (_, HeldCommand::Finished(finished)) => Some(finished),
+        let (_, held) = self.commands.pop_first()?;
+        if held.is_open {
+            self.open.remove(&(held.command.flow, held.command.direction));
         }
+        Some(held.into())
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = FinishedCommand> + use<> {
-        let mut open = std::mem::take(&mut self.open);
-        let commands = std::mem::take(&mut self.commands).into_values();
-        commands.filter_map(move |held| match held {
-            HeldCommand::Open(key) => open.remove(&key).map(FinishedCommand::from),
-            HeldCommand::Finished(finished) => Some(finished),
-        })
+        self.open.clear();
+        std::mem::take(&mut self.commands).into_values().map(FinishedCommand::from)
     }
 }
 
