@@ -101,6 +101,14 @@ impl<'de> Deserialize<'de> for Counter {
 
 struct CounterVisitor;
 
+macro_rules! not_counted {
+    ($($visit:ident: $value:ty),*) => {$(
+        fn $visit<E>(self, _: $value) -> Result<Counter, E> {
+            Ok(Counter(None))
+        }
+    )*};
+}
+
 impl<'de> Visitor<'de> for CounterVisitor {
     type Value = Counter;
 
@@ -112,25 +120,7 @@ impl<'de> Visitor<'de> for CounterVisitor {
         Ok(Counter(Some(count)))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Counter, E> {
-        Ok(Counter(None))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Counter, E> {
-        Ok(Counter(None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Counter, E> {
-        Ok(Counter(None))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Counter, E> {
-        Ok(Counter(None))
-    }
-
-    fn visit_bytes<E>(self, _: &[u8]) -> Result<Counter, E> {
-        Ok(Counter(None))
-    }
+    not_counted!(visit_i64: i64, visit_bool: bool, visit_f64: f64, visit_str: &str, visit_bytes: &[u8]);
 
     fn visit_unit<E>(self) -> Result<Counter, E> {
         Ok(Counter(None))
