@@ -1,24 +1,18 @@
 //! Metrics of a run for Prometheus: `OpenMetrics` text over HTTP on loopback, while the run goes on. One request a
 //! connection, few connections at once, and a deadline for each: a client that is silent or does not read its answer
-//! delays neither others nor the run nor its end.
+//! delays neither others nor the run nor its end. What is read is pure, and bounded by the bytes given.
 
-mod exposition;
-mod request;
-
-#[doc(hidden)]
-pub use request::{RequestVerdict, parse_request};
-
+use std::fmt::{Display, Write as _};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use exposition::{CONTENT_TYPE, text};
-use request::{MAX_REQUEST_BYTES, PATH};
+use httparse::{EMPTY_HEADER, Error, Status};
 
-use crate::telemetry::Telemetry;
+use crate::telemetry::{BOUNDS_NS, Meter, Telemetry, TimeHistogram};
 
 /// How many connections are open at once; beyond that the oldest one is closed.
 const MAX_CONNECTIONS: usize = 8;
@@ -177,6 +171,216 @@ fn send(mut stream: &TcpStream, mut answer: &[u8]) -> io::Result<()> {
 fn remaining(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+const PATH: &str = "/metrics";
+
+const MAX_REQUEST_BYTES: usize = 8 << 10;
+
+const MAX_HEADERS: usize = 64;
+
+/// What an HTTP request asks for, or the reason to refuse it.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestVerdict {
+    Metrics,
+    /// Only the head of that answer.
+    MetricsHead,
+    /// Something that is not here: 404.
+    NotFound,
+    MethodNotAllowed,
+    /// Addressed to another host, as after DNS rebinding: 403.
+    ForeignHost,
+    /// No valid HTTP: 400.
+    Malformed,
+    /// Too long, or with too many headers: 431.
+    TooLarge,
+}
+
+/// What these bytes ask of the server that listens at `bound`; `None` if more are to come. Bytes after the head do not
+/// matter.
+#[doc(hidden)]
+pub fn parse_request(bytes: &[u8], bound: SocketAddr) -> Option<RequestVerdict> {
+    let mut headers = [EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    Some(match request.parse(bytes) {
+        Ok(Status::Complete(_)) => verdict(&request, bound),
+        Ok(Status::Partial) if bytes.len() < MAX_REQUEST_BYTES => return None,
+        Ok(Status::Partial) | Err(Error::TooManyHeaders) => RequestVerdict::TooLarge,
+        Err(_) => RequestVerdict::Malformed,
+    })
+}
+
+fn verdict(request: &httparse::Request<'_, '_>, bound: SocketAddr) -> RequestVerdict {
+    let (Some(method), Some(target)) = (request.method, request.path) else { return RequestVerdict::Malformed };
+    let mut hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
+    let (host, another) = (hosts.next(), hosts.next());
+    // The whole URL takes precedence over the header (RFC 9112, section 3.2.2).
+    let (authority, path) = match target.strip_prefix("http://").map(|rest| rest.split_once('/')) {
+        Some(Some((authority, _))) => {
+            let path = target.get("http://".len() + authority.len()..).unwrap_or_default();
+            (Some(authority.as_bytes()), path)
+        }
+        Some(None) => return RequestVerdict::NotFound,
+        None => (host.map(|host| host.value), target),
+    };
+    if another.is_some() {
+        return RequestVerdict::Malformed;
+    }
+    // Browsers always send a host; HTTP/1.0 need not.
+    match authority {
+        None if request.version == Some(0) => {}
+        None => return RequestVerdict::Malformed,
+        Some(host) if !is_own_host(host, bound) => return RequestVerdict::ForeignHost,
+        Some(_) => {}
+    }
+    match (method, path.split('?').next()) {
+        ("GET", Some(PATH)) => RequestVerdict::Metrics,
+        ("HEAD", Some(PATH)) => RequestVerdict::MetricsHead,
+        ("GET" | "HEAD", _) => RequestVerdict::NotFound,
+        _ => RequestVerdict::MethodNotAllowed,
+    }
+}
+
+/// Whether this host is this machine: `localhost`, a loopback address or the bound one, with any port. A name that
+/// merely resolves here may be anybody's.
+fn is_own_host(host: &[u8], bound: SocketAddr) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let host = host.trim();
+    let address = host.parse::<SocketAddr>().map(|address| address.ip());
+    let address = address.or_else(|_| host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>());
+    if let Ok(address) = address {
+        return address.to_canonical().is_loopback() || address == bound.ip();
+    }
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") && port.parse::<u16>().is_ok()
+}
+
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The figures of a run in the `OpenMetrics` text format.
+fn text(telemetry: &Telemetry) -> String {
+    let mut text = Exposition::default();
+    text.family("build", None, "info", "The program that runs");
+    text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    input(&mut text, telemetry);
+    let meters = telemetry.meters();
+    if !meters.is_empty() {
+        stages(&mut text, &meters);
+    }
+    notices_and_output(&mut text, telemetry);
+    text.0.push_str("# EOF\n");
+    text.0
+}
+
+/// A text of metric families (`OpenMetrics` 1.0, section "Text format"), whose names all begin alike.
+#[derive(Debug, Default)]
+struct Exposition(String);
+
+impl Exposition {
+    fn family(&mut self, name: &str, unit: Option<&str>, metric_type: &str, help: &str) {
+        self.line(format_args!("# HELP sizeleak_{name} {help}"));
+        self.line(format_args!("# TYPE sizeleak_{name} {metric_type}"));
+        if let Some(unit) = unit {
+            self.line(format_args!("# UNIT sizeleak_{name} {unit}"));
+        }
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> =
+            labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+        if labels.is_empty() {
+            self.line(format_args!("sizeleak_{name} {value}"));
+        } else {
+            self.line(format_args!("sizeleak_{name}{{{}}} {value}", labels.join(",")));
+        }
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to memory does not fail.
+        _ = writeln!(self.0, "{line}");
+    }
+}
+
+fn input(text: &mut Exposition, telemetry: &Telemetry) {
+    let help = "Bytes of the input that were read, before anything is decompressed";
+    text.family("input_read_bytes", Some("bytes"), "counter", help);
+    text.sample("input_read_bytes_total", &[], telemetry.progress().read());
+    if let Some(total) = telemetry.progress().total() {
+        let help = "Bytes of the input in all; missing where that is not known";
+        text.family("input_size_bytes", Some("bytes"), "gauge", help);
+        text.sample("input_size_bytes", &[], total);
+    }
+}
+
+fn stages(text: &mut Exposition, meters: &[Meter]) {
+    let help = "Frames that a stage took, rows of batches each; of a capture, packets";
+    counter(text, "frames_in", None, help, meters, |meter| meter.counts().frames_in);
+    let help = "Frames that a stage made, rows of batches each";
+    counter(text, "frames_out", None, help, meters, |meter| meter.counts().frames_out);
+    let help = "Bytes of traffic in the frames that a stage took";
+    counter(text, "traffic_in_bytes", Some("bytes"), help, meters, |meter| meter.counts().bytes_in);
+    histogram(text, "service_seconds", "Time a stage worked on a frame", meters, Meter::service);
+    histogram(text, "queue_seconds", "Time a frame waited for a stage", meters, Meter::queue);
+}
+
+fn notices_and_output(text: &mut Exposition, telemetry: &Telemetry) {
+    text.family("notices", None, "counter", "Notices of what was skipped, lost or assumed");
+    for ((stage, what), count) in telemetry.notices() {
+        text.sample("notices_total", &[("stage", &stage), ("what", &what)], count);
+    }
+    let help = "Frames that came out of the last stage, rows of batches each";
+    text.family("output_frames", None, "counter", help);
+    for (kind, count) in telemetry.output() {
+        text.sample("output_frames_total", &[("kind", &kind)], count);
+    }
+}
+
+fn counter(
+    text: &mut Exposition,
+    name: &str,
+    unit: Option<&str>,
+    help: &str,
+    meters: &[Meter],
+    count: impl Fn(&Meter) -> u64,
+) {
+    text.family(name, unit, "counter", help);
+    for meter in meters {
+        text.sample(&format!("{name}_total"), &[("stage", meter.stage())], count(meter));
+    }
+}
+
+fn histogram(
+    text: &mut Exposition,
+    name: &str,
+    help: &str,
+    meters: &[Meter],
+    times: impl Fn(&Meter) -> &TimeHistogram,
+) {
+    text.family(name, Some("seconds"), "histogram", help);
+    for meter in meters {
+        let (times, stage) = (times(meter), ("stage", meter.stage()));
+        // Counts up to each bound, the last of which is the count of all, so that they agree.
+        let counts = times.buckets().chain([times.beyond()]);
+        let up_to_bounds = counts.scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        let buckets: Vec<u64> = up_to_bounds.collect();
+        text.sample(&format!("{name}_sum"), &[stage], number(times.sum().as_secs_f64()));
+        text.sample(&format!("{name}_count"), &[stage], buckets.last().unwrap_or(&0));
+        let bounds = BOUNDS_NS.iter().map(|bound| number(*bound as f64 / 1e9)).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(&buckets) {
+            text.sample(&format!("{name}_bucket"), &[("le", &bound), stage], count);
+        }
+    }
+}
+
+/// A canonical number: a whole one has a fraction, too.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.1}") } else { value.to_string() }
 }
 
 #[cfg(test)]
