@@ -1,5 +1,7 @@
 //! Files that a program writes: each appears whole or not at all, outlives a power cut, and never replaces a file that
-//! the same run reads.
+//! the same run reads. A file of our own is written under a temporary name beside its target and renamed when it is whole,
+//! private, or with the permissions of the one that it replaces; an output that the user names is such a file or something
+//! that is written to directly.
 //!
 //! ```
 //! use sizeleak_platform::storage::{RunFiles, replace};
@@ -17,20 +19,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod output_file;
-
-pub use output_file::{
-    Durability, OutputError, OutputFile, PendingFile, UNIQUE_LETTERS, make_private, open_regular, read_regular,
-    replace, sync_folder,
-};
-
-use std::fs::{self, File, Metadata};
-use std::io;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use output_file::{descriptor, folder_of, partial, resolved};
+use tempfile::{Builder, NamedTempFile};
 use thiserror::Error;
 
 /// An output would destroy another file of the same run.
@@ -199,6 +196,256 @@ fn for_each_below(
         }
     }
     Ok(())
+}
+
+const MAX_LINKS: usize = 40;
+
+#[derive(Debug, Error)]
+#[error("{} cannot be written: {source}", path.display())]
+pub struct OutputError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl OutputError {
+    fn new(path: &Path, error: io::Error) -> Self {
+        let folder = folder_of(path);
+        let source = match error.kind() {
+            ErrorKind::NotFound if !folder.is_dir() => io::Error::new(error.kind(), "there is no such folder"),
+            ErrorKind::NotADirectory => io::Error::new(error.kind(), "a part of its path is not a folder"),
+            _ if path.is_dir() => io::Error::new(error.kind(), "it is a folder"),
+            _ => error,
+        };
+        Self { path: path.to_owned(), source }
+    }
+}
+
+/// An output that is being written. A regular file keeps its earlier content until [`OutputFile::keep`].
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    file: File,
+    /// `None` for what is written to directly.
+    pending: Option<PendingFile>,
+}
+
+impl OutputFile {
+    /// Begins an output; `-` is stdout. The target of a link is written, not the link.
+    pub fn create(path: &Path) -> Result<Self, OutputError> {
+        let fault = |error| OutputError::new(path, error);
+        let direct =
+            |file: io::Result<File>| Ok(Self { path: path.to_owned(), file: file.map_err(fault)?, pending: None });
+        if let Some(file) = descriptor(path) {
+            return direct(file);
+        }
+        let resolved = resolved(path).map_err(fault)?;
+        match resolved.metadata() {
+            Ok(metadata) if metadata.is_dir() => Err(fault(ErrorKind::IsADirectory.into())),
+            Ok(metadata) if !metadata.is_file() => direct(File::options().write(true).open(&resolved)),
+            _ => {
+                let mut pending = PendingFile::create(&resolved, Durability::Lasting).map_err(fault)?;
+                let file = pending.file().try_clone().map_err(fault)?;
+                Ok(Self { path: path.to_owned(), file, pending: Some(pending) })
+            }
+        }
+    }
+
+    /// Standard output, as a file: the standard library would buffer it by lines.
+    pub fn stdout() -> io::Result<Self> {
+        Ok(Self { path: PathBuf::from("stdout"), file: stdout()?, pending: None })
+    }
+
+    /// A file to write to. It may be used until the output is kept.
+    pub fn writer(&mut self) -> Result<File, OutputError> {
+        self.file.try_clone().map_err(|error| OutputError::new(&self.path, error))
+    }
+
+    /// Leaves a file that is being written to its owner alone, whatever the umask and the file before it allow.
+    pub fn make_private(&mut self) -> Result<(), OutputError> {
+        let made = self.pending.as_ref().map_or(Ok(()), |_| make_private(&self.file));
+        made.map_err(|error| OutputError::new(&self.path, error))
+    }
+
+    /// Makes the output what its name stands for. Call it when everything is written.
+    pub fn keep(self) -> Result<(), OutputError> {
+        self.pending.map_or(Ok(()), PendingFile::keep).map_err(|error| OutputError::new(&self.path, error))
+    }
+
+    /// Keeps what was written of an output that is not whole, beside the earlier file and with `.partial` after its
+    /// name. Returns that path; `None` if nothing was written, or not to a file.
+    pub fn keep_partial(self) -> Result<Option<PathBuf>, OutputError> {
+        let Some(pending) = self.pending else { return Ok(None) };
+        let path = partial(pending.target());
+        let fault = |error| OutputError::new(&path, error);
+        if self.file.metadata().map_err(fault)?.len() == 0 {
+            return Ok(None);
+        }
+        pending.keep_as(&path).map_err(fault)?;
+        Ok(Some(path))
+    }
+}
+
+fn partial(target: &Path) -> PathBuf {
+    let mut path = target.as_os_str().to_owned();
+    path.push(".partial");
+    PathBuf::from(path)
+}
+
+/// Writes a file, completely or not at all; `-` is stdout. Anything but a regular file is written to.
+pub fn replace(path: &Path, content: &[u8]) -> Result<(), OutputError> {
+    let mut output = OutputFile::create(path)?;
+    output.writer()?.write_all(content).map_err(|error| OutputError::new(path, error))?;
+    output.keep()
+}
+
+fn stdout() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// What a name of a file descriptor stands for. Behind it may be a file, which must not get another inode.
+fn descriptor(path: &Path) -> Option<io::Result<File>> {
+    match path.to_str()? {
+        "-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => Some(stdout()),
+        "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => {
+            Some(io::stderr().as_fd().try_clone_to_owned().map(File::from))
+        }
+        other if other.starts_with("/dev/fd/") || other.starts_with("/proc/self/fd/") => {
+            // Opened again it would begin at offset 0.
+            Some(File::options().append(true).open(other))
+        }
+        _ => None,
+    }
+}
+
+/// The path behind a chain of links, which may not exist.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = folder_of(&path).join(target),
+            // No link, or nothing at all.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("its links are a circle"))
+}
+
+/// A name has at most 255 bytes; this leaves room for what makes a temporary one unique.
+const LONGEST_STEM: usize = 200;
+
+/// How many letters and digits make a temporary name unique.
+pub const UNIQUE_LETTERS: usize = 12;
+
+/// What a power cut may do to a file that was reported as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing: it is on the disk.
+    Lasting,
+    /// It may be lost or cut: whoever reads it checks it, and can make it again.
+    Disposable,
+}
+
+/// A file that is being written. Unless it is kept, it disappears when dropped.
+#[derive(Debug)]
+pub struct PendingFile {
+    file: NamedTempFile,
+    target: PathBuf,
+    durability: Durability,
+}
+
+impl PendingFile {
+    /// Creates the file that becomes `target`. A link is not followed here: it would be replaced.
+    pub fn create(target: &Path, durability: Durability) -> io::Result<Self> {
+        let name = target.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "this is no file name"))?;
+        let stem = name.as_bytes().get(..LONGEST_STEM).unwrap_or(name.as_bytes());
+        let prefix = OsString::from_vec([b".", stem, b"."].concat());
+        let replaced = target.metadata().ok();
+        // Never more open than the file that it becomes; the umask applies to new files only.
+        let mode = if replaced.is_some() { 0o600 } else { 0o666 };
+        let file = Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(UNIQUE_LETTERS)
+            .make_in(folder_of(target), |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
+        if let Some(replaced) = replaced {
+            keep_permissions(file.as_file(), &replaced)?;
+        }
+        Ok(Self { file, target: target.to_owned(), durability })
+    }
+
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Gives the file its final name, in place of an earlier file.
+    ///
+    /// # Errors
+    /// I/O errors of the system. Unless only the last step failed, the earlier file is as it was.
+    pub fn keep(self) -> io::Result<()> {
+        let target = self.target.clone();
+        self.keep_as(&target)
+    }
+
+    /// Gives the file another name in the same folder than the one it was meant for.
+    pub fn keep_as(self, path: &Path) -> io::Result<()> {
+        if self.durability == Durability::Disposable {
+            return Ok(self.file.persist(path).map(drop)?);
+        }
+        // A rename may reach the disk before the bytes do.
+        self.file.as_file().sync_all()?;
+        self.file.persist(path)?;
+        sync_folder(folder_of(path))
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens a file that a program of ours wrote. Another thing in its place, such as a pipe that nobody writes to, is an error:
+/// opening it might never end.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "this is no regular file: remove what is in its place"));
+    }
+    File::open(path)
+}
+
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open_regular(path)?.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Waits until the names in a folder are on the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems cannot sync folders, and some folders can be written but not read.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::PermissionDenied) => Ok(()),
+        synced => synced,
+    }
+}
+
+pub fn make_private(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// Gives a new file the owner, group and permissions of the one it replaces, as far as the user may.
+fn keep_permissions(file: &File, replaced: &Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    let mut mode = replaced.mode() & 0o777;
+    if own.uid() != replaced.uid() {
+        // Only root may give files away.
+        let _stays_mine = fchown(file, Some(replaced.uid()), None);
+    }
+    if own.gid() != replaced.gid() && fchown(file, None, Some(replaced.gid())).is_err() {
+        // Another group must not get what the old one had.
+        mode = mode & 0o707 | (mode & 0o007) << 3;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 #[cfg(test)]
