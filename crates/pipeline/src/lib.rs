@@ -40,7 +40,6 @@ mod process;
 pub mod recording;
 pub mod registry;
 mod run;
-mod save;
 pub mod schema;
 mod stage;
 mod type_schema;

@@ -11,7 +11,7 @@ use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Su
 use sizeleak_platform::runtime::{ChannelInput, Input, Interrupt, Outcome, Runnable, StreamInput};
 
 use crate::process::{ProgramOrigin, StageProgram};
-use crate::save::OutputRecorder;
+use crate::recording::OutputRecorder;
 use crate::{SavedStream, registry};
 
 pub(crate) enum Placement {

@@ -16,8 +16,8 @@ use tracing::debug;
 
 use crate::placement::{ByteForwarder, Placement, StageThread};
 use crate::process::{ProgramOrigin, StageProgram};
+use crate::recording::{OutputRecorder, PendingSave};
 use crate::run::PreparedRun;
-use crate::save::{OutputRecorder, PendingSave};
 use crate::stage::{PipelineStage, SAVE, StageKind, check_order, fault_of_queue_depth};
 use crate::{ConfigError, Mode, Pipeline, SavedStream};
 

@@ -20,7 +20,7 @@ use sizeleak_platform::telemetry::log::{complain, repeat};
 use crate::cause::{RunEnding, SinkOutput, StageOutcome, first_cause};
 use crate::placement::{LinkReceiver, Placement, StageThread};
 use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup};
-use crate::save::{PendingSave, RecordedOutput};
+use crate::recording::{PendingSave, RecordedOutput};
 use crate::{RunError, SavedStream};
 
 /// How often to check for an interrupt.

@@ -1,5 +1,6 @@
 //! Tests of `recording`.
 
+use std::fs;
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -147,4 +148,33 @@ fn a_stream_of_another_stage_or_without_its_end_is_named() {
     assert!(other.starts_with("2.frames: `other` made it"), "{other}");
     let cut = fault(vec![stream("mine", &["a"], None), stream("mine", &[], Some(1))]);
     assert!(cut.starts_with("1.frames was cut"), "{cut}");
+}
+
+#[test]
+fn only_frame_files_are_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("capture.pcap"), [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]).unwrap();
+    fs::write(path("empty.zst"), []).unwrap();
+    let fault = |name: &str| PendingSave::begin("mine", &path(name)).map(|_| ()).unwrap_err();
+    assert!(fault("capture.pcap").contains("holds no frames"), "{}", fault("capture.pcap"));
+    assert!(fault("").contains("holds no frames"), "a folder");
+    assert!(
+        fault("no/folder.zst").ends_with("no/folder.zst cannot be written: there is no such folder"),
+        "{}",
+        fault("no/folder.zst")
+    );
+    assert!(
+        PendingSave::begin("mine", &path("empty.zst")).is_ok() && PendingSave::begin("mine", &path("new.zst")).is_ok()
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left");
+}
+
+#[test]
+fn incomplete_stream_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (save, recorder) = PendingSave::begin("mine", &folder.path().join("a.frames")).unwrap();
+    drop(recorder);
+    assert_eq!(save.keep(), Ok(None));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
