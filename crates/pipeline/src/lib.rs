@@ -26,7 +26,6 @@
 //! it, or in its own process. Between two threads there is a bounded channel, everywhere else a pipe. The output of any
 //! stage can be saved, and a run can continue from a [`SavedStream`].
 
-mod asked_kinds;
 mod cause;
 mod checkpoint;
 mod error;

@@ -1,4 +1,5 @@
-//! A pipeline as it is configured: its stages in order, each with its options.
+//! A pipeline as it is configured: its stages in order, each with its options; and how far it has to run for the kinds of
+//! frame that somebody asked for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use toml::{Table, Value};
 
 use crate::ConfigError;
 use crate::error::did_you_mean;
-use crate::registry::{self, STAGES, StageEntry};
+use crate::registry::{self, OPTIONAL, STAGES, StageEntry};
 use crate::stage::{BuildStage, Mode, PipelineStage, RunSettings, SAVE, StageKind, save_path};
 
 /// The stage whose options a model has, and which takes no model itself.
@@ -314,6 +315,67 @@ impl Pipeline {
                 paths.for_each(|path: PathBuf| files.reads(&format!("a file of stage `{name}`"), &path));
             }
             StageKind::Embedded { .. } => {}
+        }
+    }
+}
+
+/// Kinds that a stage emits besides the kind it makes, and that all later stages pass on.
+const PASSED_ON: [(&str, &str); 2] = [("flow", "segments"), ("session", "record")];
+
+impl Pipeline {
+    /// The part of the pipeline that makes these kinds: it ends with the stage that makes the last of them, and a later
+    /// stage consumes what this one makes, so that it must not run. Flows and sessions come out of any longer pipeline
+    /// too, so they shorten it only where nothing is asked for that every stage emits, as notices are. A stage whose
+    /// output is saved is never left out, and nor is one up to index `at_least`.
+    #[must_use]
+    pub fn making(&self, kinds: &[impl AsRef<str>], at_least: Option<usize>) -> Self {
+        let mut part = self.clone();
+        let saved = self.stages.iter().rposition(|stage| stage.save.is_some());
+        if let Some(last) = self.last_needed(kinds) {
+            part.stages.truncate(last.max(saved.unwrap_or(0)).max(at_least.unwrap_or(0)) + 1);
+        }
+        part
+    }
+
+    /// Those of these kinds that cannot come out of this pipeline, because one of its stages consumes them, each with
+    /// that stage.
+    pub fn consumed<'a>(&self, kinds: &'a [String]) -> Vec<(&'a str, &'static str)> {
+        let consumer = |kind: &'a String| {
+            let made = self.stages.iter().rposition(|stage| stage.entry().is_some_and(|entry| entry.makes == kind));
+            let behind = self.stages.get(made? + 1..)?;
+            let mut entries = behind.iter().filter_map(PipelineStage::entry);
+            let is_optional = |name: &str| OPTIONAL.iter().any(|optional| optional.name == name);
+            let consumer = entries.find(|entry| entry.consumes == Some(kind.as_str()) && !is_optional(entry.name))?;
+            Some((kind.as_str(), consumer.name))
+        };
+        kinds.iter().filter_map(consumer).collect()
+    }
+
+    /// The index of the last stage that these kinds need; `None` if they need all of them.
+    fn last_needed(&self, kinds: &[impl AsRef<str>]) -> Option<usize> {
+        let passed_on = |kind: &str| PASSED_ON.iter().find(|(name, _)| *name == kind).map(|(_, made_with)| *made_with);
+        let mut last = None;
+        let (mut is_of_every_stage, mut is_made) = (kinds.is_empty(), false);
+        for kind in kinds.iter().map(AsRef::as_ref) {
+            let maker = self.last_maker(passed_on(kind).unwrap_or(kind));
+            is_of_every_stage |= maker.is_none();
+            is_made |= maker.is_some() && passed_on(kind).is_none();
+            last = last.max(maker);
+        }
+        last.filter(|_| is_made || !is_of_every_stage)
+    }
+
+    fn last_maker(&self, kind: &str) -> Option<usize> {
+        let is_next = |stage: &PipelineStage| stage.entry().is_some();
+        let makes = |stage: &PipelineStage| stage.entry().is_some_and(|entry| entry.makes == kind);
+        let consumes = |stage: &PipelineStage| stage.entry().is_some_and(|entry| entry.consumes == Some(kind));
+        match self.stages.iter().rposition(makes) {
+            Some(made) => {
+                let behind = self.stages.get(made + 1..)?;
+                Some(made + behind.iter().position(is_next).unwrap_or(behind.len()))
+            }
+            // A program of somebody makes it.
+            None => self.stages.iter().position(consumes)?.checked_sub(1),
         }
     }
 }

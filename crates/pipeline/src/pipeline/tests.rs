@@ -93,3 +93,62 @@ fn until_and_before_cut_the_pipeline() {
     assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
     assert!(part.before("pruner").has("command-segmenter"), "all of it");
 }
+
+fn names(pipeline: &Pipeline) -> Vec<&str> {
+    pipeline.stages.iter().map(PipelineStage::name).collect()
+}
+
+fn last_of(kinds: &[&str]) -> String {
+    names(&Pipeline::standard().making(kinds, None)).last().copied().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn pipeline_ends_with_the_stage_that_makes_the_last_kind() {
+    for (kind, stage) in [
+        ("packets", "capture"),
+        ("segments", "flow-filter"),
+        ("flow", "flow-filter"),
+        ("session", "record-sizer"),
+        ("record", "record-sizer"),
+        ("command", "command-segmenter"),
+        ("correction", "epsilon-corrector"),
+        ("identification", "pruner"),
+    ] {
+        assert_eq!(last_of(&[kind]), stage, "{kind}");
+    }
+    assert_eq!(last_of(&["command", "flow"]), "command-segmenter");
+    assert_eq!(last_of(&["record", "notice", "summary"]), "record-sizer");
+}
+
+#[test]
+fn kinds_that_every_stage_emits_or_nobody_knows_need_all_stages() {
+    for kinds in [&[][..], &["notice"], &["summary", "session"], &["flow", "own_kind"], &["hello"]] {
+        assert_eq!(last_of(kinds), "pruner", "{kinds:?}");
+    }
+}
+
+#[test]
+fn saved_output_and_the_start_of_a_run_are_kept() {
+    let mut pipeline = Pipeline::standard();
+    assert_eq!(names(&pipeline.making(&["flow"], Some(2))).len(), 3);
+    pipeline.set("decomposer", "save", "all.frames").unwrap();
+    assert_eq!(names(&pipeline.making(&["record"], None)).last(), Some(&"decomposer"));
+}
+
+#[test]
+fn programs_behind_a_maker_or_in_its_place_are_kept() {
+    let text = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
+                [[stage]]\ncommand = [\"mine\"]\nname = \"mine\"\n[[stage]]\nrun = \"epsilon-corrector\"\n";
+    let pipeline = Pipeline::parse(text, Path::new("")).unwrap();
+    assert_eq!(names(&pipeline.making(&["record"], None)).last(), Some(&"mine"));
+    assert_eq!(names(&pipeline.making(&["command"], None)).last(), Some(&"mine"));
+    assert_eq!(names(&pipeline.making(&["correction"], None)).last(), Some(&"epsilon-corrector"));
+}
+
+#[test]
+fn kinds_that_a_later_stage_consumes_are_named_with_it() {
+    let kinds = ["record", "command", "flow", "notice"].map(str::to_owned);
+    let part = Pipeline::standard().making(&kinds, None);
+    assert_eq!(part.consumed(&kinds), [("record", "command-segmenter")]);
+    assert_eq!(part.consumed(&["identification".to_owned()]), []);
+}
