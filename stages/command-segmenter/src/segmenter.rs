@@ -1,12 +1,12 @@
 //! The stage: it finds commands among records and counts the replies to them.
 
-mod clock;
-
 use sizeleak_flow_models::SectionInput;
 use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, what};
 use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_platform::counters;
-use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
+use sizeleak_platform::runtime::{
+    ClockEvent, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock, describe_odd_time,
+};
 
 use crate::adaptive::{AdaptiveAlgorithm, ProfiledFlows, Queued, reversed};
 use crate::flow_history::{MAX_FLOWS, SizeClass, SizedRecord};
@@ -339,7 +339,7 @@ impl CommandSegmenter {
 
 /// The longest silence between two records.
 #[derive(Debug, Default)]
-pub(crate) struct Silences {
+struct Silences {
     records: u64,
     last_ns: i64,
     longest_ns: i64,
@@ -347,7 +347,7 @@ pub(crate) struct Silences {
 
 impl Silences {
     #[inline]
-    pub(crate) fn add(&mut self, time_ns: i64) {
+    fn add(&mut self, time_ns: i64) {
         if self.records > 0 {
             self.longest_ns = self.longest_ns.max(time_ns.saturating_sub(self.last_ns));
         }
@@ -356,10 +356,76 @@ impl Silences {
     }
 
     /// The longest silence so far, if this one is unusual compared with it.
-    pub(crate) fn exceeded_by(&self, silence_ns: i64) -> Option<i64> {
+    fn exceeded_by(&self, silence_ns: i64) -> Option<i64> {
         let is_unusual = self.records >= MIN_RECORDS && silence_ns / UNUSUAL > self.longest_ns;
         is_unusual.then_some(self.longest_ns)
     }
+}
+
+/// The most notices about clocks; more are only counted.
+const MAX_NOTICES: u64 = 64;
+
+impl CommandSegmenter {
+    /// Handles what the clock found out, and the records that it held until then.
+    fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        while let Some(event) = self.clock.next_event() {
+            match event {
+                ClockEvent::Item { mut item, ahead_ns } => {
+                    item.time_ns = item.time_ns.saturating_sub(ahead_ns);
+                    item.start_ns = item.start_ns.saturating_sub(ahead_ns);
+                    self.process_record(&item, out)?;
+                }
+                ClockEvent::Odd { flow, time_ns, ahead_ns } => {
+                    self.counts.odd_times += 1;
+                    self.notice(time_ns, Some(flow), describe_odd_time(ahead_ns), out)?;
+                }
+                ClockEvent::Step { flow, from_ns, to_ns } => self.step(flow, [from_ns, to_ns], out)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only
+    /// where a flow goes on behind it: else this may be another capture.
+    fn step(&mut self, flow: u64, [from_ns, to_ns]: [i64; 2], out: &mut dyn Emit) -> Result<(), StageError> {
+        if to_ns < from_ns {
+            self.counts.clock_steps += 1;
+            self.complete_all(out)?;
+            self.algorithm.restart_time();
+            if let Some(reports) = &mut self.reports {
+                reports.restart_time();
+            }
+            self.now_ns = i64::MIN;
+            let detail = format!(
+                "the time of all traffic went back by {}: the commands before that end there",
+                seconds(from_ns.saturating_sub(to_ns))
+            );
+            return self.notice(to_ns, None, detail, out);
+        }
+        let silence_ns = to_ns.saturating_sub(from_ns);
+        let Some(longest_ns) = self.silences.exceeded_by(silence_ns).filter(|_| self.algorithm.knows(flow)) else {
+            return Ok(());
+        };
+        self.counts.clock_steps += 1;
+        let detail = format!(
+            "nothing was captured for {}, but never for more than {} before: the capture paused, or its clock was set",
+            seconds(silence_ns),
+            seconds(longest_ns)
+        );
+        self.notice(to_ns, None, detail, out)
+    }
+
+    fn notice(&self, time_ns: i64, flow: Option<u64>, detail: String, out: &mut dyn Emit) -> Result<(), StageError> {
+        if self.counts.odd_times + self.counts.clock_steps > MAX_NOTICES {
+            return Ok(());
+        }
+        let notice = Notice { time_ns: Some(time_ns), flow, ..Notice::new(Self::NAME, what::CLOCK, detail) };
+        Ok(out.emit(notice.into())?)
+    }
+}
+
+fn seconds(ns: i64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
 }
 
 impl Stage for CommandSegmenter {
