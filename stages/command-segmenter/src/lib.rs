@@ -46,7 +46,6 @@ mod open_commands;
 mod options;
 mod periodic;
 mod record_class;
-mod reply_windows;
 mod segmenter;
 #[cfg(test)]
 mod testing;
@@ -56,6 +55,5 @@ mod training_counts;
 
 pub use options::{Algorithm, CommandDirection, Options};
 pub use record_class::{ClassifiedRecord, RecordRole};
-pub use reply_windows::learn_reply_windows;
 pub use segmenter::{CommandSegmenter, SegmenterInput};
-pub use training::LabelledTraffic;
+pub use training::{LabelledTraffic, learn_reply_windows};
