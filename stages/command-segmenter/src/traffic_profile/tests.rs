@@ -62,7 +62,7 @@ fn records_that_mostly_follow_no_command_are_telemetry() {
 fn only_the_greatest_length_that_is_followed_is_full() {
     let mut profile = TrafficProfile::default();
     for length in [90, 124, 100, 124, 124] {
-        profile.full_to_gateway.add(length);
+        profile.full.to_gateway.add(length);
     }
     assert!(profile.is_full(Direction::ToGateway, 124));
     assert!(!profile.is_full(Direction::ToGateway, 90) && !profile.is_full(Direction::FromGateway, 124));
