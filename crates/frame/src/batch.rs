@@ -2,7 +2,6 @@
 //! that owns its payload. The rows share a few buffers, so that a batch costs a few allocations, not hundreds.
 
 use std::fmt::{Debug, Formatter};
-use std::ops::{Deref, DerefMut};
 use std::slice;
 use std::sync::Arc;
 
@@ -33,11 +32,13 @@ pub struct Batch<R> {
     rows: Vec<R>,
     bytes: RowBytes,
     data_bytes: usize,
+    /// Nothing in batches of other rows than packets.
+    skipped: SkippedPackets,
 }
 
 impl<R> Default for Batch<R> {
     fn default() -> Self {
-        Self { rows: Vec::new(), bytes: RowBytes::default(), data_bytes: 0 }
+        Self { rows: Vec::new(), bytes: RowBytes::default(), data_bytes: 0, skipped: SkippedPackets::default() }
     }
 }
 
@@ -75,6 +76,7 @@ impl<R: Row> Batch<R> {
     #[inline]
     fn add(&mut self, item: &R::Item<'_>, location: RowLocation) {
         self.data_bytes += location.length();
+        self.skipped.last_ns = None;
         self.rows.push(R::new(item, location));
     }
 
@@ -165,10 +167,10 @@ impl<'a, R: Row> IntoIterator for &'a Batch<R> {
     }
 }
 
-/// Batches are equal if their rows are equal, wherever the bytes are stored.
+/// Batches are equal if their rows and what they skip are equal, wherever the bytes are stored.
 impl<R: Row> PartialEq for Batch<R> {
     fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
+        self.skipped == other.skipped && self.iter().eq(other.iter())
     }
 }
 
@@ -205,11 +207,7 @@ pub struct PacketRow {
     link_type: u16,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Packets {
-    rows: Batch<PacketRow>,
-    skipped: SkippedPackets,
-}
+pub type Packets = Batch<PacketRow>;
 
 /// Packets that a batch counts without holding them, because the next stage would drop them at once. Only stages of one
 /// process skip packets; a frame stream says nothing of them.
@@ -222,28 +220,6 @@ pub struct SkippedPackets {
 }
 
 impl Packets {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn with_capacity(packets: usize) -> Self {
-        Self { rows: Batch::with_capacity(packets), skipped: SkippedPackets::default() }
-    }
-
-    /// Adds a packet and copies its data.
-    #[inline]
-    pub fn push(&mut self, packet: Packet<'_>) {
-        self.skipped.last_ns = None;
-        self.rows.push(packet);
-    }
-
-    /// Adds a packet; its data are not copied if they are part of `buffer`.
-    #[inline]
-    pub fn push_shared(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
-        self.skipped.last_ns = None;
-        self.rows.push_shared(packet, buffer);
-    }
-
     pub fn skip_packets(&mut self, skipped: SkippedPackets) {
         self.skipped.packets += skipped.packets;
         self.skipped.bytes += skipped.bytes;
@@ -252,29 +228,6 @@ impl Packets {
 
     pub fn skipped_packets(&self) -> SkippedPackets {
         self.skipped
-    }
-}
-
-impl Deref for Packets {
-    type Target = Batch<PacketRow>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.rows
-    }
-}
-
-impl DerefMut for Packets {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.rows
-    }
-}
-
-impl<'a> IntoIterator for &'a Packets {
-    type Item = Packet<'a>;
-    type IntoIter = BatchIter<'a, PacketRow>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 
