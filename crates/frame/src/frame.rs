@@ -133,6 +133,12 @@ kinds!(
     "summary": Summary,
 );
 
+impl From<Unknown> for Frame {
+    fn from(unknown: Unknown) -> Self {
+        Self::Unknown(unknown)
+    }
+}
+
 impl TryFrom<Frame> for Box<Identification> {
     type Error = Frame;
 
