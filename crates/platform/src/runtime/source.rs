@@ -142,7 +142,7 @@ impl Emit for TimedEmit<'_, '_> {
         self.out.meter.service().record_shared(elapsed, rows);
         if !matches!(frame, Frame::Notice(_)) {
             self.traffic.frames_in += rows;
-            self.traffic.bytes_in += frame.traffic_bytes();
+            self.traffic.bytes_in = self.traffic.bytes_in.saturating_add(frame.traffic_bytes());
         }
         self.out.emit(frame)?;
         // Before its end only the number of emitted frames is known.
