@@ -78,7 +78,8 @@ fn frames_and_json_lines_give_the_same_picture_of_every_command() {
 /// The actions in a tooltip.
 fn actions_of(tooltip: &str) -> Option<Vec<String>> {
     let (_, actions) = tooltip.split_once("bytes: ")?;
-    let actions = actions.split(", probability").next()?;
+    // Lanes are those of the first of two that nothing tells apart.
+    let actions = actions.split(", probability").next()?.split(" or ").next()?;
     Some(
         actions
             .split(", ")

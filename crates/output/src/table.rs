@@ -1,8 +1,8 @@
 //! The table of identifications; frames of other kinds are lines between its rows.
 //!
 //! What all rows share stands above them, once: the day, and the gateway and the service as long as there is one.
-//! Therefore a row fits 80 columns. When a second gateway or service appears, or a longer name, the headings are
-//! repeated, with a column for it. A line has the kind of its frame, its time and its fields.
+//! Therefore a row fits 80 columns, unless it names many actions or twins. When a second gateway or service appears, or a
+//! longer name, the headings are repeated, with a column for it. A line has the kind of its frame, its time and its fields.
 
 use std::io::{self, Write};
 

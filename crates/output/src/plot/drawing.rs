@@ -237,11 +237,14 @@ impl<'a> Picture<'a> {
             }
             None => "no actions add up to this size".to_owned(),
         };
-        let verdict = match self.verdicts.get(at) {
-            Some(Verdict::Right) => ", right",
-            Some(Verdict::Wrong) => ", wrong",
-            Some(Verdict::Unlabelled) => ", without a label",
-            Some(Verdict::Unknown) | None => "",
+        let has_twin = mark.best.as_ref().is_some_and(|best| best.twin.is_some());
+        let verdict = match (self.verdicts.get(at), has_twin) {
+            (Some(Verdict::Right), false) => ", right",
+            (Some(Verdict::Wrong), false) => ", wrong",
+            (Some(Verdict::Right), true) => ", the first is right",
+            (Some(Verdict::Wrong), true) => ", the first is wrong",
+            (Some(Verdict::Unlabelled), _) => ", without a label",
+            (Some(Verdict::Unknown) | None, _) => "",
         };
         format!("{}, {} bytes: {answer}{verdict}", self.times.format(mark.time_ns), mark.size)
     }

@@ -129,15 +129,14 @@ impl Timeline {
         Some((times().min()?, times().max()?))
     }
 
-    /// Whether the answer to a command, or its twin, has exactly the actions of a label.
+    /// Whether the first candidate of a command has exactly the actions of a label.
     pub(super) fn is_right(mark: &Mark, truth: &Truth) -> bool {
         let sorted = |actions: &[(Arc<str>, u64)]| {
             let mut actions: Vec<_> = actions.iter().filter(|(_, count)| *count > 0).cloned().collect();
             actions.sort_unstable();
             actions
         };
-        let answers = mark.best.iter().flat_map(|best| std::iter::once(&best.actions).chain(&best.twin));
-        answers.into_iter().any(|actions| sorted(actions) == sorted(&truth.actions))
+        mark.best.as_ref().is_some_and(|best| sorted(&best.actions) == sorted(&truth.actions))
     }
 
     pub(super) fn take(&mut self, frame: &Frame) {
