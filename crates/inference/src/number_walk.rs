@@ -29,7 +29,7 @@ const MAX_WALKS: u32 = 32;
 /// A threshold that has left out too much falls at least by this factor.
 const LEAST_FALL: f64 = 0.25;
 
-/// The most work for one command, in products of two weights: some milliseconds.
+/// The most work for one question, in products of two weights: some milliseconds.
 const MAX_PRODUCTS: usize = 1 << 24;
 
 /// What a step costs, in products: half a million of them are allowed.
@@ -83,6 +83,11 @@ pub(crate) trait Evidence {
 
     /// Whether more actions of a group only make the evidence less likely.
     fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool;
+
+    /// How many products of two weights all of this took so far, beside a step.
+    fn products(&self) -> usize {
+        0
+    }
 }
 
 /// All numbers of actions that matter for some sums, given what the terms of the evidence are at most. Other sums in the range
@@ -184,7 +189,9 @@ impl<E: Evidence> Walk<'_, E> {
             }
             terms.clear();
             terms.extend_from_slice(before.terms);
+            let before_it = self.evidence.products();
             let likelihood = self.evidence.weigh(at, &self.class_counts, &mut terms);
+            self.work(self.evidence.products() - before_it)?;
             // This number and all further ones together have no more of the prior.
             let of_further = likelihood * before.prior;
             if of_further < self.threshold {
@@ -322,6 +329,10 @@ impl Evidence for ReplyEvidence<'_> {
             part.is_none_or(|part| class_counts[*class] >= self.parts[*part].peak)
         };
         self.groups.list[group].sent.iter().all(is_beyond)
+    }
+
+    fn products(&self) -> usize {
+        self.parts.iter().map(|part| part.component.products()).sum()
     }
 }
 

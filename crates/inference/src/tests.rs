@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use sizeleak_model::{Limits, Model, Prior, SeenReplies};
+use sizeleak_model::{Component, Limits, Model, Prior, SeenReplies};
 
 use crate::command_class::CommandClasses;
-use crate::{ReplyInference, WeightedSum};
+use crate::{Beyond, ReplyInference, WeightedSum};
 
 /// Actions with their sizes and replies: `on` and `off` send the same class, `dim` another, `white` both, `quiet` none.
 fn home(missing: f64, unseen: f64, inventory: &str) -> Model {
@@ -248,4 +248,55 @@ proptest! {
             prop_assert!((found.exp() - wanted).abs() <= 1e-6 * wanted + 1e-6 * total / 0.01, "{sum:?} {} {wanted}", found.exp());
         }
     }
+}
+
+/// Actions whose replies share their sizes: whose reply a record is takes a polynomial of all of them to weigh.
+#[test]
+fn replies_that_take_too_much_to_weigh_are_given_up_in_time() {
+    let actions = 0..8;
+    let action = |at| format!("[[action]]\nname = \"a{at}\"\nsize = {}\n", 40 + at);
+    let class = |at| {
+        format!(
+            "[[single_replies.class]]\nmissing = 0.02\nunseen = 0.0\n\
+             sizes = [[90, {}], [91, {}], [92, {}], [93, {}]]\n",
+            3 + at,
+            20 - at,
+            9 + 2 * at,
+            30 - 3 * at
+        )
+    };
+    let per_action: Vec<String> = actions
+        .clone()
+        .map(|at| {
+            format!("[{}]", actions.clone().map(|of| u32::from(of == at).to_string()).collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    let names: Vec<String> = actions.clone().map(|at| format!("\"a{at}\"")).collect();
+    let text = format!(
+        "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n{}\
+         [[device]]\nname = \"lamp\"\ncount = 24\nactions = [{}]\n\
+         [prior]\nnumbers = [0.1, 0.1, 0.1]\ndecay = 0.95\nshares = {:?}\nconcentration = 40.0\n\
+         [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n\
+         [single_replies]\nmerged = 0.03\nshared = 0\nforeign = 0.02\nforeign_sizes = [[160, 3]]\n\
+         per_command = {:?}\nper_action = [{}]\n{}\
+         [learned]\nmethod = \"robust\"\ncommands = 100\nversion = \"0\"\nbasis = \"wire\"\n",
+        actions.clone().map(action).collect::<String>(),
+        names.join(", "),
+        [0.125; 8],
+        [0; 8],
+        per_action.join(", "),
+        actions.clone().map(class).collect::<String>(),
+    );
+    let model = Model::from_toml(&text).unwrap();
+    let inference = ReplyInference::new(&model).unwrap();
+    let explain = |replies: i64, bytes: i64| {
+        let records: Vec<[i64; 2]> = (0..replies).map(|at| [90 + at % 4; 2]).collect();
+        let (seen, sums) = (seen(&model, &records), [WeightedSum { bytes, weight: 1.0 }]);
+        let found = inference.explain(&seen, &sums, [0, bytes], f64::NEG_INFINITY).map(|_| ());
+        (found, seen.components.iter().map(Component::products).sum::<usize>())
+    };
+    assert_eq!(explain(2, 2 * 44).0, Ok(()));
+    let (found, products) = explain(20, 20 * 44);
+    assert_eq!(found, Err(Beyond::TooManyNumbers));
+    assert!(products < 2 << 24, "{products}");
 }

@@ -296,6 +296,11 @@ impl Component {
         }
     }
 
+    /// How many products of two weights it took so far to say how likely patterns are of classes that share types, about.
+    pub fn products(&self) -> usize {
+        self.ways.borrow().products
+    }
+
     /// At least the logarithm of the likelihood of a pattern, whatever the actions.
     ///
     /// Of M replies that come, each has a type with the greatest share of a class at most; where types are disjoint, all

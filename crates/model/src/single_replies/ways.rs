@@ -51,6 +51,8 @@ pub(super) struct Ways {
     /// How many replies of each type each pattern has, and the logarithm of in how many orders equal ones may come.
     patterns: Vec<(Vec<u32>, f64)>,
     known_terms: usize,
+    /// How many products of two weights it all took so far, about.
+    pub(super) products: usize,
 }
 
 /// A polynomial, by how many replies of each class should come.
@@ -76,7 +78,7 @@ impl Ways {
             _ => patterns.iter().cloned().map(Polynomial::new).collect(),
         };
         let with_orders = |seen: &Vec<u32>| (seen.clone(), seen.iter().map(|number| ln_factorial(*number)).sum());
-        Self { polynomials, patterns: patterns.iter().map(with_orders).collect(), known_terms: 0 }
+        Self { polynomials, patterns: patterns.iter().map(with_orders).collect(), known_terms: 0, products: 0 }
     }
 
     /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
@@ -85,12 +87,18 @@ impl Ways {
         self.forget_if_full();
         let at = pattern.min(self.polynomials.len() - 1);
         let (polynomial, (seen, ln_orders)) = (&mut self.polynomials[at], &self.patterns[pattern]);
-        self.known_terms += polynomial.multiply(classes, sent);
+        let computed = polynomial.multiply(classes, sent);
+        self.known_terms += computed;
+        self.products += computed * seen.len();
         let Some(terms) = polynomial.terms(sent) else {
             // The pattern is part of what is asked: a polynomial may be that of several.
             let known = polynomial.known.entry([sent, &[pattern as u32]].concat());
-            let ways = known.or_insert_with(|| vec![ways(classes, seen.clone(), sent)]);
-            self.known_terms += 1;
+            let ways = known.or_insert_with(|| {
+                let (ways, products) = ways(classes, seen.clone(), sent);
+                self.products += products;
+                self.known_terms += 1;
+                vec![ways]
+            });
             return ways[0].ln();
         };
         terms[polynomial.place(seen)].ln() + ln_orders
@@ -115,7 +123,9 @@ impl Ways {
         };
         let mut of_polynomials = Vec::with_capacity(self.polynomials.len());
         for polynomial in &mut self.polynomials {
-            self.known_terms += polynomial.multiply(classes, sent);
+            let computed = polynomial.multiply(classes, sent);
+            self.known_terms += computed;
+            self.products += (computed + polynomial.size.unwrap_or(0)) * polynomial.most.len();
             of_polynomials.push(polynomial.terms(sent).map(|terms| polynomial.greatest(terms, is_fixed)));
         }
         let is_any_open = is_open.contains(&true);
@@ -236,9 +246,11 @@ struct Partial {
     weight: f64,
 }
 
-/// The probability of all ways where a polynomial has too many terms, without those that hardly matter.
-fn ways(classes: &[ClassShares], seen: Vec<u32>, sent: &[u32]) -> f64 {
-    let most = (MAX_TERMS / seen.len().max(1)).max(16);
+/// The probability of all ways where a polynomial has too many terms, without those that hardly matter; and how many numbers
+/// that took.
+fn ways(classes: &[ClassShares], seen: Vec<u32>, sent: &[u32]) -> (f64, usize) {
+    let (types, mut numbers) = (seen.len(), 0);
+    let most = (MAX_TERMS / types.max(1)).max(16);
     let mut partial = vec![Partial { left: seen, free: 0, weight: 1.0 }];
     for (class, count) in classes.iter().zip(sent) {
         for one in &mut partial {
@@ -246,6 +258,7 @@ fn ways(classes: &[ClassShares], seen: Vec<u32>, sent: &[u32]) -> f64 {
         }
         for of_type in &class.types {
             partial = partial.iter().flat_map(|one| one.take(of_type, class.missing)).collect();
+            numbers += partial.len() * types;
             join_equal(&mut partial, most);
         }
         for one in &mut partial {
@@ -254,7 +267,8 @@ fn ways(classes: &[ClassShares], seen: Vec<u32>, sent: &[u32]) -> f64 {
         }
         join_equal(&mut partial, most);
     }
-    partial.iter().filter(|one| one.left.iter().all(|left| *left == 0)).map(|one| one.weight).sum()
+    let explained = partial.iter().filter(|one| one.left.iter().all(|left| *left == 0));
+    (explained.map(|one| one.weight).sum(), numbers)
 }
 
 impl Partial {
