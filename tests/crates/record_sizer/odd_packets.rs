@@ -289,18 +289,18 @@ fn records_sent_again_long_after_their_acknowledgement_are_sized_once() {
                 };
                 let next = 1000 + bytes.len() as u32;
                 let mut rows = vec![syn(FROM, 999, 0), syn(TO, 4999, 0)];
-                let send = |pieces: Vec<(u32, Vec<u8>)>, time_ns: i64| {
+                let transmission = |pieces: Vec<(u32, Vec<u8>)>, time_ns: i64| {
                     let rows = pieces.into_iter().zip(0i64..);
                     let row = move |((at, piece), number): ((u32, Vec<u8>), i64)| {
                         acknowledging(5000, pushed(segment(FROM, at, &piece, time_ns + number * MILLISECOND)))
                     };
                     rows.map(row).collect::<Vec<_>>()
                 };
-                rows.extend(send(pieces(None), 10 * MILLISECOND));
+                rows.extend(transmission(pieces(None), 10 * MILLISECOND));
                 // The service has received them; its answer does not reach the device, which sends all of them again.
                 rows.push(acknowledging(next, pushed(segment(TO, 5000, &answer, 20 * MILLISECOND))));
                 for again_ns in [1_500, 4_500, 10_500].map(|milliseconds| milliseconds * MILLISECOND) {
-                    rows.extend(send(pieces(step), again_ns));
+                    rows.extend(transmission(pieces(step), again_ns));
                     rows.push(acknowledging(next, segment(TO, 5075, &[], again_ns + 20 * MILLISECOND)));
                 }
                 let mut expected = sent.to_vec();

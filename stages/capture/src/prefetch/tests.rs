@@ -123,8 +123,8 @@ fn assert_parcels_stand_for_memory(selection: Selection, data: &[u8]) {
     let (mut room, mut bytes, mut packets) = (0, 0, 0);
     for parcel in waiting.try_iter() {
         room += PARCEL_BYTES;
-        bytes += parcel.iter().map(|batch| batch.memory_bytes()).sum::<usize>();
-        packets += parcel.iter().map(|batch| batch.len()).sum::<usize>();
+        bytes += parcel.iter().map(sizeleak_frame::Batch::memory_bytes).sum::<usize>();
+        packets += parcel.iter().map(sizeleak_frame::Batch::len).sum::<usize>();
     }
     assert!((room..room + PARCEL_BYTES).contains(&bytes), "{bytes} bytes in parcels for {room}");
     // Each packet takes a row.
