@@ -10,6 +10,7 @@ use sizeleak_frame::{BatchLimit, Flow, Frame, Notice, Packets, Segment, Segments
 use sizeleak_packet::{DnsMessage, IpPacket, NoIpHeader, UnsizedProtocol};
 use sizeleak_platform::counters;
 use sizeleak_platform::runtime::{Emit, StageError, sorted_table};
+use sizeleak_text::counted;
 
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MAX_RESOLVED, Resolution};
@@ -91,9 +92,8 @@ impl FilterCounters {
 
     /// What is said at the end of packets whose headers cannot be read, if there are any.
     pub(crate) fn damaged_sentence(&self) -> Option<String> {
-        let plural = if self.damaged == 1 { "packet" } else { "packets" };
-        let sentence = format!("{} {plural} with a cut or damaged header of IP, TCP or UDP: not sized", self.damaged);
-        (self.damaged > 0).then_some(sentence)
+        let packets = counted(self.damaged, "packet", "packets");
+        (self.damaged > 0).then(|| format!("{packets} with a cut or damaged header of IP, TCP or UDP: not sized"))
     }
 
     pub(crate) fn count_incomplete(&mut self, packet: &IncompletePacket) -> Option<Notice> {
@@ -231,9 +231,9 @@ impl UnsizedTraffic {
                 0 => String::new(),
                 more => format!(", and {more} more"),
             };
-            let plural = if named.packets == 1 { "packet" } else { "packets" };
             let between = shown.collect::<Vec<_>>().join(", ");
-            format!("{} {plural} of {protocol} between {between}{more}: not sized", named.packets)
+            let packets = counted(named.packets, "packet", "packets");
+            format!("{packets} of {protocol} between {between}{more}: not sized")
         })
     }
 }
