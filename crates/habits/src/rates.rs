@@ -189,7 +189,7 @@ impl Rates {
     }
 
     /// The number of a command's class.
-    pub(crate) fn class_of(&self, id: CommandId) -> CommandId {
+    fn class_of(&self, id: CommandId) -> CommandId {
         self.members(id).next().unwrap_or(id)
     }
 

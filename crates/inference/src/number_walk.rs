@@ -273,6 +273,8 @@ struct Part<'a> {
     /// there should be and behind which group.
     known: HashMap<Vec<u32>, usize, RandomState>,
     computed: Vec<f64>,
+    /// How many products that took.
+    products: usize,
     /// Room for a key.
     key: Vec<u32>,
 }
@@ -332,7 +334,7 @@ impl Evidence for ReplyEvidence<'_> {
     }
 
     fn products(&self) -> usize {
-        self.parts.iter().map(|part| part.component.products()).sum()
+        self.parts.iter().map(|part| part.products).sum()
     }
 }
 
@@ -342,7 +344,7 @@ impl<'a> Part<'a> {
         let ln_greatest = patterns.clone().map(|pattern| component.ln_greatest(pattern)).collect();
         let peak = patterns.map(|pattern| component.peak(pattern)).max().unwrap_or(0);
         let (known, computed, key) = (HashMap::default(), Vec::new(), Vec::new());
-        Self { component, ln_greatest, complete_at, peak, known, computed, key }
+        Self { component, ln_greatest, complete_at, peak, known, computed, products: 0, key }
     }
 
     /// Multiplies the terms of interpretations with how likely their patterns are, behind the last group that matters.
@@ -354,13 +356,15 @@ impl<'a> Part<'a> {
 
     /// How likely each pattern is at most behind a group, as a multiple of its greatest; exact where the numbers are known.
     fn likelihoods(&mut self, group: usize, class_counts: &[u32], is_open: &[bool]) -> &[f64] {
-        let Self { component, ln_greatest, known, computed, key, .. } = self;
+        let Self { component, ln_greatest, known, computed, products, key, .. } = self;
         key.clear();
         key.extend(component.classes().map(|class| class_counts[class]));
         key.push(group as u32);
         let place = known.get(&*key).copied().unwrap_or_else(|| {
             let place = computed.len();
+            let before = component.products();
             computed.extend(component.likelihoods(class_counts, is_open, ln_greatest));
+            *products += component.products() - before;
             known.insert(key.clone(), place);
             place
         });
