@@ -62,7 +62,7 @@ fn an_action_without_a_name_may_be_one_that_no_label_has() {
 }
 
 #[test]
-fn what_three_labels_do_not_tell_is_not_known() {
+fn three_labels_leave_much_unknown_and_that_is_said() {
     let folder = few_labels("learn.csv", 3);
     let learn = "learn HOME/learn.pcap --labels few.csv --labelled-only -o model.toml";
     let learned = said(&within(folder.path(), learn));

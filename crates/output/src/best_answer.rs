@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_explains_a_command_as_well_is_named_beside_the_most_probable_actions() {
+    fn a_twin_is_named_beside_the_most_probable_actions() {
         let off = candidate(&[("colour", 1), ("off", 1)], 0.5, Some(0.25));
         let timer = candidate(&[("timer", 1), ("white", 1)], 0.3, Some(0.25 * (1.0 + 1e-13)));
         let less = candidate(&[("on", 2)], 0.2, Some(0.2));
