@@ -247,6 +247,33 @@ fn months_of_habits_are_no_misfit_and_answers_follow_them() {
     assert!(own > learned + 0.03 && sure_and_wrong < 0.01, "{own}, {learned}, {sure_and_wrong}");
 }
 
+/// What no shift follows is said within some forty commands, and is answered with no certainty from then on. What a shift
+/// follows is no misfit.
+#[test]
+fn messages_that_become_much_longer_are_no_more_the_models() {
+    let folder = tempfile::tempdir().unwrap();
+    for (bytes, seed) in [(3, 5), (8, 6), (12, 7), (20, 8), (30, 9), (40, 10)] {
+        let mut scenario = Scenario::from_toml(&format!("[firmware-change]\nafter = 0.5\nbytes = {bytes}\n")).unwrap();
+        (scenario.learn.repeats, scenario.learn.random) = (0, 1);
+        scenario.habits = HabitSettings { days: 28, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
+        let simulation = simulate_as(&scenario, seed, TestForm::Frames).unwrap();
+        let commands = programs::write(folder.path(), "commands.frames", &simulation.test.bytes);
+        let mut command = sizeleak("run -v --format ndjson --kind identification");
+        let output = run(command.arg(&commands).arg("--model").arg(programs::example("model.toml")));
+        let half = simulation.test.truths.len() / 2;
+        let (first, later) = (best(&output), half + 40);
+        let certain =
+            |answers: &[f64]| answers.iter().filter(|best| **best > 0.5).count() as f64 / answers.len() as f64;
+        let (before, after) = (certain(&first[..half]), certain(&first[later..]));
+        println!("{bytes} bytes: {before:.2} and later {after:.2} of {} answers are certain", first.len());
+        if bytes <= 8 {
+            assert!(output.status.success() && after > before - 0.1, "{bytes}: {after}, {}", stderr(&output));
+        } else {
+            assert!(stderr(&output).contains("by coincidence only") && after == 0.0, "{bytes}: {after}");
+        }
+    }
+}
+
 /// Shares of the second half of the first answers of homes.
 #[derive(Default)]
 struct Routines {

@@ -58,10 +58,13 @@ const RECURRENCES: [Recurrence; 6] = [
 ];
 
 /// A number for each of them.
-type ByRecurrence = [f64; RECURRENCES.len()];
+pub(crate) type ByRecurrence = [f64; RECURRENCES.len()];
+
+/// How probable each is where commands come again.
+pub(crate) const COMING_AGAIN: ByRecurrence = [0.0, 0.2, 0.2, 0.2, 0.2, 0.2];
 
 /// How often something was seen, by the memory.
-type Times = [f64; 2];
+pub(crate) type Times = [f64; 2];
 
 /// The most classes that are remembered; beyond, those seen least are forgotten. What is less probable in a command is not
 /// counted.
@@ -129,8 +132,7 @@ pub struct RecurringClass {
 impl HabitBelief {
     pub(crate) fn new(learned: &LearnedHabits, inference: &ReplyInference) -> Self {
         let own = PACES.map(|pace| OwnHabits::new(pace, learned, inference));
-        let seen = SeenClasses { classes: Vec::new(), all: Times::default(), unit: [1.0; 2] };
-        Self { weights: weights_at_first(), own, seen }
+        Self { weights: weights_at_first(), own, seen: SeenClasses::default() }
     }
 
     /// Habits may change before each command.
@@ -158,7 +160,7 @@ impl HabitBelief {
     /// Habits that stand for the own ones, each with the share of commands that come by it among those that did not come
     /// before.
     pub fn own_habits(&self) -> impl Iterator<Item = (f64, &Habits)> {
-        let fresh = self.weights.map(|weights| self.fresh(&weights));
+        let fresh = self.weights.map(|weights| self.seen.fresh(&weights));
         let all: f64 = fresh.iter().sum();
         self.own.iter().zip(fresh.into_iter().skip(1)).flat_map(move |(own, fresh)| {
             let weight = fresh / all / own.at_step.listed.len() as f64;
@@ -167,7 +169,7 @@ impl HabitBelief {
     }
 
     pub fn recurring(&self, sums: impl IntoIterator<Item = i64>) -> Vec<RecurringClass> {
-        let fresh: f64 = self.weights.iter().map(|weights| self.fresh(weights)).sum();
+        let fresh: f64 = self.weights.iter().map(|weights| self.seen.fresh(weights)).sum();
         let again = self.again();
         let class = |SeenClass { sum, class_counts, times }: &SeenClass| RecurringClass {
             bytes: *sum,
@@ -177,20 +179,10 @@ impl HabitBelief {
         sums.into_iter().flat_map(|sum| &self.seen.classes[self.seen.with_sum(sum)]).map(class).collect()
     }
 
-    /// Of some weights, what is for commands that did not come again.
-    fn fresh(&self, weights: &ByRecurrence) -> f64 {
-        weights.iter().zip(RECURRENCES).map(|(weight, one)| weight * self.seen.fresh(one)).sum()
-    }
-
     /// The probability of a command that comes again, for each time that it was seen.
     fn again(&self) -> Times {
-        let mut again = Times::default();
-        for weights in &self.weights {
-            for (weight, one) in weights.iter().zip(RECURRENCES) {
-                again[one.memory as usize] += weight * self.seen.again(one);
-            }
-        }
-        again
+        let of_habits = self.weights.map(|weights| self.seen.again(&weights));
+        of_habits.into_iter().fold(Times::default(), |[all, latest], own| [all + own[0], latest + own[1]])
     }
 
     /// P(class) by the own habits, without those that came again.
@@ -206,9 +198,7 @@ impl HabitBelief {
     /// How probable a command is whose classes have these weights by the learned and by the own habits, and by how often
     /// they were seen.
     pub(crate) fn judge(&self, base: ByHabit<f64>, again: Times) -> Judgement {
-        let likelihoods = base.map(|base| {
-            RECURRENCES.map(|one| self.seen.fresh(one) * base + self.seen.again(one) * again[one.memory as usize])
-        });
+        let likelihoods = base.map(|base| self.seen.likelihoods(base, again));
         let sum = |weights: &ByHabit<ByRecurrence>| -> f64 {
             weights.iter().flatten().zip(likelihoods.iter().flatten()).map(|(weight, own)| weight * own).sum()
         };
@@ -243,7 +233,7 @@ impl HabitBelief {
         let sum: f64 = self.weights.iter().flatten().sum();
         self.weights = self.weights.map(|weights| weights.map(|weight| weight / sum));
         let listed: Vec<(&CommandClass, f64)> = found.iter().map(|(class, weight, _)| (*class, *weight)).collect();
-        let fresh = before.map(|weights| self.fresh(&weights));
+        let fresh = before.map(|weights| self.seen.fresh(&weights));
         for (at, own) in self.own.iter_mut().enumerate() {
             let habit = at + 1;
             let likelihoods = before[habit].iter().zip(&judgement.likelihoods[habit]);
@@ -254,7 +244,7 @@ impl HabitBelief {
         let whole: f64 = found.iter().map(|(_, _, joint)| joint).sum();
         self.seen.age();
         for (class, _, joint) in &found {
-            self.seen.add(class, is_true * joint / whole.max(f64::MIN_POSITIVE));
+            self.seen.add(class.sum, &class.class_counts, is_true * joint / whole.max(f64::MIN_POSITIVE));
         }
     }
 
@@ -266,10 +256,10 @@ impl HabitBelief {
         in_state: &PossibleInState,
         not_recurring: f64,
     ) -> Vec<(&'a CommandClass, f64, f64)> {
-        let (fresh, again) = (self.weights.map(|weights| self.fresh(&weights)), self.again());
+        let (fresh, again) = (self.weights.map(|weights| self.seen.fresh(&weights)), self.again());
         let found = |(at, weight): &(usize, f64)| {
             let class = &*possible.classes[*at].class;
-            let times = self.seen.times(class);
+            let times = self.seen.times(class.sum, &class.class_counts);
             let again: f64 = times.iter().zip(again).map(|(times, again)| times * again).sum();
             let by_own: f64 = self.own_weights(class).iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
             let learned = not_recurring * class.prior + class.recurring;
@@ -284,15 +274,41 @@ fn weights_at_first() -> ByHabit<ByRecurrence> {
     HABIT_AT_FIRST.map(|habit| RECURRENCES.map(|one| habit * one.at_first))
 }
 
+impl Default for SeenClasses {
+    fn default() -> Self {
+        Self { classes: Vec::new(), all: Times::default(), unit: [1.0; 2] }
+    }
+}
+
 impl SeenClasses {
+    /// By each recurrence, how probable a command is that has this probability if it does not come again, and whose classes
+    /// were seen this often.
+    pub(crate) fn likelihoods(&self, base: f64, again: Times) -> ByRecurrence {
+        RECURRENCES.map(|one| self.share_of_new(one) * base + self.share_of_each(one) * again[one.memory as usize])
+    }
+
+    /// Of some weights, what is for commands that did not come again.
+    pub(crate) fn fresh(&self, weights: &ByRecurrence) -> f64 {
+        weights.iter().zip(RECURRENCES).map(|(weight, one)| weight * self.share_of_new(one)).sum()
+    }
+
+    /// Of some weights, what is for a command that comes again, for each time that it was seen.
+    pub(crate) fn again(&self, weights: &ByRecurrence) -> Times {
+        let mut again = Times::default();
+        for (weight, one) in weights.iter().zip(RECURRENCES) {
+            again[one.memory as usize] += weight * self.share_of_each(one);
+        }
+        again
+    }
+
     /// The share of commands that do not come again.
-    fn fresh(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
+    fn share_of_new(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
         let strength = strength * self.unit[memory as usize];
         if strength.is_finite() { strength / (strength + self.all[memory as usize]) } else { 1.0 }
     }
 
     /// The probability of a command for each time that it was seen, in the memory's units.
-    fn again(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
+    fn share_of_each(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
         1.0 / (strength * self.unit[memory as usize] + self.all[memory as usize])
     }
 
@@ -302,13 +318,13 @@ impl SeenClasses {
         begin..begin + self.classes[begin..].iter().take_while(|class| class.sum == sum).count()
     }
 
-    pub(crate) fn times(&self, class: &CommandClass) -> Times {
-        let mut of_sum = self.classes[self.with_sum(class.sum)].iter();
-        of_sum.find(|seen| seen.class_counts == class.class_counts).map(|seen| seen.times).unwrap_or_default()
+    pub(crate) fn times(&self, sum: i64, class_counts: &[u32]) -> Times {
+        let mut of_sum = self.classes[self.with_sum(sum)].iter();
+        of_sum.find(|seen| *seen.class_counts == *class_counts).map(|seen| seen.times).unwrap_or_default()
     }
 
     /// Forgets a little, before the next command.
-    fn age(&mut self) {
+    pub(crate) fn age(&mut self) {
         let latest = Memory::Latest as usize;
         self.unit[latest] /= 1.0 - 1.0 / LATEST;
         // Long before numbers end.
@@ -319,20 +335,20 @@ impl SeenClasses {
         }
     }
 
-    fn add(&mut self, class: &CommandClass, share: f64) {
+    pub(crate) fn add(&mut self, sum: i64, class_counts: &Arc<[u32]>, share: f64) {
         let added = self.unit.map(|unit| unit * share);
         let count = |times: &mut Times| times.iter_mut().zip(added).for_each(|(own, added)| *own += added);
         count(&mut self.all);
         if share < LEAST_SHARE {
             return;
         }
-        let of_sum = self.with_sum(class.sum);
+        let of_sum = self.with_sum(sum);
         let end = of_sum.end;
-        if let Some(seen) = self.classes[of_sum].iter_mut().find(|seen| seen.class_counts == class.class_counts) {
+        if let Some(seen) = self.classes[of_sum].iter_mut().find(|seen| seen.class_counts == *class_counts) {
             count(&mut seen.times);
         } else {
-            let class_counts = Arc::clone(&class.class_counts);
-            self.classes.insert(end, SeenClass { sum: class.sum, class_counts, times: added });
+            let class_counts = Arc::clone(class_counts);
+            self.classes.insert(end, SeenClass { sum, class_counts, times: added });
         }
         if self.classes.len() > MAX_CLASSES {
             self.forget();

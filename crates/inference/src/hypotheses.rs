@@ -6,8 +6,8 @@
 //! messages. That one action alone is longer is believed beside the learned habits only: with others, it explains nearly
 //! every home. Beside each other state, the messages may also be *strange*: not the model's at all, and what the state and
 //! other habits than the learned ones say of them is a coincidence. No evidence tells that apart; how probable each is
-//! before does. Before each command, messages may change ([`CHANGE`]), and so may habits; after it, every state is weighed
-//! by the likelihood of the command.
+//! before does. That messages become another's later is told by evidence ([`crate::foreign_messages`]). Before each command,
+//! messages may change ([`CHANGE`]), and so may habits; after it, every state is weighed by the likelihood of the command.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use sizeleak_model::SeenReplies;
 
 use crate::command_class::CommandClasses;
+use crate::foreign_messages::ForeignBelief;
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
 use crate::inference::{ExplainedReplies, RecurringCommand, ReplyInference};
@@ -23,7 +24,7 @@ use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, P
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
-const CHANGE: f64 = 2e-4;
+pub(crate) const CHANGE: f64 = 2e-4;
 
 /// States that are less probable have no habits of their own, and a state begins to have them where it is more probable than
 /// that a change has just led to it: about 6·10⁻⁶ where replies say nothing. Where habits change with the messages, the true
@@ -56,6 +57,26 @@ pub struct Belief {
     /// The habits in each state that is probable enough. Others are judged by those of the most probable one. None where
     /// habits cannot be told, as before the first command.
     pub followed: BTreeMap<usize, HabitBelief>,
+    /// Whether messages have become another's. States are believed as if they had not.
+    pub foreign: ForeignBelief,
+}
+
+impl Belief {
+    /// The probability that messages are the model's.
+    pub fn fit(&self) -> f64 {
+        (1.0 - self.foreign.probability()) * (1.0 - self.states.iter().map(|state| state.strange).sum::<f64>())
+    }
+}
+
+/// A state before anything is seen.
+#[derive(Debug, Clone, Copy)]
+pub struct StatePrior {
+    /// The probability that a change leads to it.
+    pub arrival: f64,
+    /// By how many bytes commands are longer.
+    pub bytes: i64,
+    /// The only action that is longer, by its index; `None` where whole commands are.
+    pub action: Option<u32>,
 }
 
 /// The states that there are, and the habits that they are believed beside.
@@ -63,9 +84,9 @@ pub struct Belief {
 pub struct Hypotheses {
     /// The probability that a change leads to each state.
     arrivals: Vec<f64>,
-    /// How many states are of all messages; they come first.
-    of_all_messages: usize,
-    /// Those in which one action alone is longer, by its index and by how many bytes.
+    /// By how many bytes commands are longer in the states of all messages, which come first.
+    longer: Vec<i64>,
+    /// The states in which one action alone is longer, by its index and by how many bytes.
     longer_actions: LongerActions,
     /// `None` where habits cannot be told: the learned ones have to do.
     habits: Option<LearnedHabits>,
@@ -86,13 +107,18 @@ pub struct ExplainedStates<'a> {
 }
 
 impl Hypotheses {
-    /// States, the first of which is that of the model, each with the probability that a change leads to it. In the last
-    /// ones, actions that are given by their index are alone longer by some bytes.
-    pub fn new(arrivals: Vec<f64>, longer_actions: &[(u32, i64)], inference: &ReplyInference) -> Self {
-        let of_all_messages = arrivals.len() - longer_actions.len();
-        let longer_actions = LongerActions::new(longer_actions.iter().copied().zip(of_all_messages..));
+    /// The first state is that of the model, and those of one action come last.
+    pub fn new(states: &[StatePrior], inference: &ReplyInference) -> Self {
+        let arrivals = states.iter().map(|state| state.arrival).collect();
+        let longer = states.iter().filter(|state| state.action.is_none()).map(|state| state.bytes).collect();
+        let of_action = |(at, state): (usize, &StatePrior)| Some(((state.action?, state.bytes), at));
+        let longer_actions = LongerActions::new(states.iter().enumerate().filter_map(of_action));
         let (habits, classes) = (LearnedHabits::new(inference), RefCell::default());
-        Self { arrivals, of_all_messages, longer_actions, habits, classes }
+        Self { arrivals, longer, longer_actions, habits, classes }
+    }
+
+    fn of_all_messages(&self) -> usize {
+        self.longer.len()
     }
 
     /// What a command may be. Its size and replies have a probability by the learned habits in each state, without commands
@@ -156,19 +182,20 @@ impl Hypotheses {
         if belief.states.is_empty() {
             belief.states.resize(self.arrivals.len(), StateBelief::default());
             belief.states[0].probability = 1.0 - STRANGE_AT_FIRST;
-            for state in &mut belief.states[..self.of_all_messages] {
-                state.strange = STRANGE_AT_FIRST / self.of_all_messages as f64;
+            for state in &mut belief.states[..self.of_all_messages()] {
+                state.strange = STRANGE_AT_FIRST / self.of_all_messages() as f64;
             }
             let first = self.habits.as_ref().map(|learned| (0, HabitBelief::new(learned, inference)));
             belief.followed.extend(first);
         }
         belief.followed.values_mut().for_each(HabitBelief::predict);
+        belief.foreign.predict(self.habits.is_some());
         let as_learned = belief.followed.get(&belief.best).map_or(1.0, HabitBelief::as_learned);
         let states = &mut belief.states;
         // What strange messages look like changes as others do. Other habits lose a share to the learned ones before each
         // command, which strange messages cannot have. They lose as much, or a thousand commands made any flow strange.
         let remains = if self.habits.is_some() { HabitBelief::others_remain() } else { 1.0 };
-        let of_all_messages = &mut states[..self.of_all_messages];
+        let of_all_messages = &mut states[..self.of_all_messages()];
         let strange =
             CHANGE * of_all_messages.iter().map(|state| state.strange).sum::<f64>() / of_all_messages.len() as f64;
         for state in of_all_messages {
@@ -176,7 +203,7 @@ impl Hypotheses {
         }
         let all: f64 = states.iter().map(|state| state.probability).sum();
         for (at, (state, arrival)) in states.iter_mut().zip(&self.arrivals).enumerate() {
-            let beside = if at < self.of_all_messages { all } else { all * as_learned };
+            let beside = if at < self.of_all_messages() { all } else { all * as_learned };
             let (stays, arrives) = ((1.0 - CHANGE) * state.probability, CHANGE * arrival * beside);
             state.since_ns = if stays >= arrives { state.since_ns } else { Some(time_ns) };
             state.probability = stays + arrives;
@@ -186,7 +213,8 @@ impl Hypotheses {
     /// Weighs what was predicted by a command's likelihood in each state, and learns habits from it. A command that no state
     /// explains says nothing.
     pub fn observe(&self, belief: &mut Belief, command: &PossibleCommands, inference: &ReplyInference) {
-        let odd = ODD * command.broad[..self.of_all_messages].iter().sum::<f64>() / self.of_all_messages as f64;
+        let broad = command.broad[..self.of_all_messages()].iter().sum::<f64>() / self.of_all_messages() as f64;
+        let odd = ODD * broad;
         if odd.is_nan() || odd <= 0.0 {
             return;
         }
@@ -202,9 +230,9 @@ impl Hypotheses {
         }
         if let Some(before) = before {
             // States of one action are as probable beside the others as they were.
-            let (of_all_messages, of_actions) = belief.states.split_at_mut(self.of_all_messages);
-            let change = sum(of_all_messages) / sum(&before[..self.of_all_messages]);
-            for (state, before) in of_actions.iter_mut().zip(&before[self.of_all_messages..]) {
+            let (of_all_messages, of_actions) = belief.states.split_at_mut(self.of_all_messages());
+            let change = sum(of_all_messages) / sum(&before[..self.of_all_messages()]);
+            for (state, before) in of_actions.iter_mut().zip(&before[self.of_all_messages()..]) {
                 state.probability = before.probability * change;
             }
         }
@@ -213,8 +241,9 @@ impl Hypotheses {
             state.probability /= all;
             state.strange /= all;
         }
+        belief.foreign.observe(command, &self.longer, all, broad);
         let Some(learned) = &self.habits else { return };
-        let of_all_messages = belief.states[..self.of_all_messages].iter().map(|state| state.probability);
+        let of_all_messages = belief.states[..self.of_all_messages()].iter().map(|state| state.probability);
         let best = of_all_messages.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(state, _)| state);
         // A state that becomes probable begins with the habits of the one that was.
         let begins = |state: &usize| {
@@ -249,7 +278,7 @@ fn judgements(command: &PossibleCommands, belief: &Belief) -> BTreeMap<usize, Ju
     for possible in &command.in_states {
         let weigh = |habits: &HabitBelief, at: usize| {
             let class = &possible.classes[at].class;
-            (habits.own_weights(class), habits.seen.times(class))
+            (habits.own_weights(class), habits.seen.times(class.sum, &class.class_counts))
         };
         let of_general: Vec<_> = (0..possible.classes.len()).map(|at| weigh(general, at)).collect();
         for PossibleInState { state, classes, scale } in &possible.states {

@@ -18,8 +18,9 @@
 //! (Wasserman, Ramdas and Balakrishnan: *Universal inference*, PNAS 117, 2020), so that the probability that it ever
 //! reaches 1/α is at most α (Ville's inequality). Each is tested apart; the mean of the ratios counts.
 //!
-//! Beside that, a flow whose habits *and* lengths differ from the learned ones since its first command is more probably of
-//! another gateway: two coincidences against one. No size tells that apart, so what counts is how probable each is before.
+//! Beside that, messages that are not the model's may look like it by coincidence. How probable that is, is told with each
+//! command: those of a flow whose habits *and* lengths differ from the learned ones since its first command, and those that
+//! have become foreign later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,11 +34,11 @@ pub const FALSE_ALARMS: f64 = 0.001;
 /// to reach its level.
 const ENOUGH_COMMANDS: u64 = 10;
 
-/// A flow whose messages are more probably not the model's is rejected, after so many commands. Where messages had changed
-/// before the first command and habits are the learned ones, strange messages have a probability of at most 0.43 from then
-/// on (42 simulated homes); in 24 homes with routines, none.
+/// A flow is rejected where messages are more probably not the model's at so many commands together. Where they had changed
+/// before the first command and habits are the learned ones, that has a probability of at most 0.43 after the twentieth one
+/// (42 simulated homes). Where they change by up to 8 bytes later, it has more for a few commands at most.
 const STRANGE: f64 = 0.5;
-const ENOUGH_TO_COMPARE: u64 = 20;
+const ENOUGH_TO_REJECT: u64 = 20;
 
 /// The shares of odd commands that a model which fits may have.
 const ODD_SHARES: [f64; 8] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5];
@@ -66,8 +67,7 @@ pub struct JudgedSize<'a> {
     /// The probability that a command has this size by the model, 0 if nothing explains it; `None` where some actions have it,
     /// and the model does not say how probable that is.
     pub probability: Option<f64>,
-    /// How probable it is that the flow's messages are not the model's at all, but another gateway's or app's that look like
-    /// the model's with other habits and other lengths by coincidence.
+    /// How probable it is that the flow's messages are not the model's at all, but look like it by coincidence.
     pub strange: f64,
     /// How many records the gateway sent in reply, and the probability of that given the size; `None` if the model says
     /// nothing about replies.
@@ -92,8 +92,10 @@ pub struct FitJudgement {
     odd_replies: Recurrence,
     /// It stays so.
     pub(crate) is_rejected: bool,
-    /// [`JudgedSize::strange`] of the last command.
+    /// [`JudgedSize::strange`] of the last command; the greatest since the flow was rejected.
     strange: f64,
+    /// For how many commands together it has been above [`STRANGE`].
+    strange_for: u64,
     /// The greatest evidence since the flow was rejected.
     ln_worst: f64,
 }
@@ -103,7 +105,7 @@ pub enum MisfitCause {
     Sizes,
     Replies,
     Padding,
-    /// Habits and lengths that both differ from the learned ones since the first command.
+    /// Messages that look like the model's by coincidence.
     Messages,
 }
 
@@ -111,7 +113,8 @@ impl FitJudgement {
     /// Adds a command; returns whether it is the one by which the flow is rejected.
     pub fn add(&mut self, command: JudgedSize<'_>) -> bool {
         self.commands += 1;
-        self.strange = command.strange;
+        self.strange_for = if command.strange > STRANGE { self.strange_for + 1 } else { 0 };
+        self.strange = if self.is_rejected { self.strange.max(command.strange) } else { command.strange };
         self.add_size(command);
         if let Some((replies, probability)) = command.replies {
             self.add_replies(replies, probability);
@@ -159,12 +162,13 @@ impl FitJudgement {
         ln_sum(&all) - (all.len() as f64).ln()
     }
 
-    /// What the probabilities of candidates are multiplied by: exactly 1 as long as the evidence E does not speak
-    /// against the fit, 1 / (1 + (αE)²) otherwise. That is above 0.9999 for one in ten of the flows that fit and rarely
+    /// What the probabilities of candidates are multiplied by: how probable it is that messages are the model's, times a weight
+    /// that is exactly 1 as long as the evidence E does not speak against the fit, 1 / (1 + (αE)²) otherwise. That is above 0.9999 for one in ten of the flows that fit and rarely
     /// less; one half where the flow is rejected; and soon next to nothing where commands go on not to fit.
     pub fn weight(&self) -> f64 {
         let ln_evidence = self.ln_evidence().max(if self.is_rejected { self.ln_worst } else { f64::NEG_INFINITY });
-        if ln_evidence <= 0.0 { 1.0 } else { 1.0 / (1.0 + (FALSE_ALARMS * ln_evidence.exp_m1()).powi(2)) }
+        let weight = if ln_evidence <= 0.0 { 1.0 } else { 1.0 / (1.0 + (FALSE_ALARMS * ln_evidence.exp_m1()).powi(2)) };
+        weight * (1.0 - self.strange)
     }
 
     /// Whether there are enough commands to judge by.
@@ -174,7 +178,7 @@ impl FitJudgement {
 
     /// Whether it is more probable that the messages are not the model's.
     fn is_improbable(&self) -> bool {
-        self.commands >= ENOUGH_TO_COMPARE && self.strange > STRANGE
+        self.strange_for >= ENOUGH_TO_REJECT
     }
 
     pub fn cause(&self) -> MisfitCause {

@@ -94,7 +94,7 @@ impl FlowShifts {
         if let Some(possible) = &possible {
             hypotheses.observe(&mut flow.belief, possible, inference);
         }
-        let after = &flow.belief.states;
+        let (after, fit) = (&flow.belief.states[..], flow.belief.fit());
         let weighed = weighed_states(states, &before, after);
         // That one action alone is longer is believed beside the learned habits only.
         let told = match weighed.first() {
@@ -102,11 +102,13 @@ impl FlowShifts {
             first => first.and_then(|first| told.get(&first.at)).or(told.get(&of_best)).cloned().unwrap_or_default(),
         };
         let mut news = Vec::new();
-        news.extend(change(model, states, after, &mut flow.reported).map(|detail| (what::SHIFTED, detail)));
+        news.extend(
+            change(model, states, (after, 1.0 - flow.belief.foreign.probability()), &mut flow.reported)
+                .map(|detail| (what::SHIFTED, detail)),
+        );
         if told.are_others && !std::mem::replace(&mut flow.has_reported_habits, true) {
             news.push((what::HABITS, OTHER_HABITS.into()));
         }
-        let fit = 1.0 - after.iter().map(|state| state.strange).sum::<f64>();
         let ToldHabits { habits, recurring, .. } = told;
         let mut followed = Correction { habits, recurring, ..Correction::unshifted(command, epsilons) };
         if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0, .. }, .. }] = &weighed[..]
@@ -226,10 +228,16 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
     mixed.into()
 }
 
-/// The detail of a notice, if a state is certain and was not reported: what changed, and what to do.
-fn change(model: &Model, states: &[ShiftState], after: &[StateBelief], reported: &mut usize) -> Option<String> {
+/// The detail of a notice, if a state is certain and was not reported: what changed, and what to do. States are believed as
+/// far as messages are the model's at all.
+fn change(
+    model: &Model,
+    states: &[ShiftState],
+    (after, own): (&[StateBelief], f64),
+    reported: &mut usize,
+) -> Option<String> {
     let (at, most) = after.iter().enumerate().max_by(|a, b| a.1.probability.total_cmp(&b.1.probability))?;
-    if most.probability < CERTAIN || at == *reported {
+    if most.probability * own < CERTAIN || at == *reported {
         return None;
     }
     let since = utc(most.since_ns?);

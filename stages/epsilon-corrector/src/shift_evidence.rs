@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
 use sizeleak_inference::{
-    Beyond, ExplainedStates, Hypotheses, PossibleCommands, ReplyInference, WeightedSum, asked_sums,
+    Beyond, ExplainedStates, Hypotheses, PossibleCommands, ReplyInference, StatePrior, WeightedSum, asked_sums,
 };
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
@@ -61,9 +61,12 @@ impl ShiftEvidence {
         let changes = if model.single_replies.is_some() { COMMANDS_AND_REPLIES } else { COMMANDS };
         let sizes: Vec<i64> = model.actions.iter().map(|action| action.size).collect();
         let (states, arrivals) = shift_states(changes, &sizes);
-        let longer_actions: Vec<(u32, i64)> =
-            states.iter().filter_map(|state| Some((state.action?, state.bytes))).collect();
-        let hypotheses = Hypotheses::new(arrivals, &longer_actions, &inference);
+        let prior = |(state, arrival): (&ShiftState, f64)| {
+            let ShiftState { bytes, action, .. } = *state;
+            StatePrior { arrival, bytes, action }
+        };
+        let priors: Vec<StatePrior> = states.iter().zip(arrivals).map(prior).collect();
+        let hypotheses = Hypotheses::new(&priors, &inference);
         let longer = |state: &ShiftState| {
             let replies = model.single_replies.clone()?;
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))

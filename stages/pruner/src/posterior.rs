@@ -249,7 +249,7 @@ impl FitJudge {
         let is_rejected = flow.add(JudgedSize { sizes, probability, strange: 1.0 - fit, replies, padding });
         self.judged += u64::from(flow.is_judged() && !was_judged);
         self.misfits += u64::from(is_rejected);
-        (flow.weight() * fit, is_rejected.then(|| describe(flow)))
+        (flow.weight(), is_rejected.then(|| describe(flow)))
     }
 
     /// How many flows were judged and how many of them the model does not fit; nothing where it fits all.
@@ -266,9 +266,7 @@ fn describe(flow: &FitJudgement) -> String {
         MisfitCause::Sizes => "their sizes are not those of its actions",
         MisfitCause::Replies => "their replies are not those of the actions that their sizes show",
         MisfitCause::Padding => "their sizes are those that padding leaves, which are sums of actions by coincidence",
-        MisfitCause::Messages => {
-            "their sizes are those of its actions only if both habits and lengths are other than the learned ones"
-        }
+        MisfitCause::Messages => "their sizes are those of its actions by coincidence only",
     };
     format!(
         "this model does not fit this gateway: {unexplained} of {commands} commands unexplained, and {cause} (false \

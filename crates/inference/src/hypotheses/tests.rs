@@ -35,7 +35,8 @@ impl Inference {
 }
 
 fn hypotheses(inference: &ReplyInference) -> Hypotheses {
-    Hypotheses::new(vec![0.5, 0.125, 0.125, 0.125, 0.125], &[], inference)
+    let prior = |bytes| StatePrior { arrival: if bytes == 0 { 0.5 } else { 0.125 }, bytes, action: None };
+    Hypotheses::new(&LONGER.map(prior), inference)
 }
 
 /// What a message may be whose actions and shift take these bytes together.
@@ -105,6 +106,22 @@ fn other_habits_are_not_taken_for_longer_messages() {
 fn odd_commands_here_and_there_change_nothing() {
     let belief = after((0..200).map(|number| if number % 10 == 9 { 10 } else { 4 }));
     assert!(belief.states[0].probability > 0.9, "{:?}", belief.states);
+    assert!(belief.foreign.probability() < 0.1, "{:?}", belief.foreign.probability());
+}
+
+#[test]
+fn messages_are_foreign_if_they_become_longer_as_in_no_state() {
+    const USUAL: [i64; 10] = [4, 4, 8, 4, 7, 4, 8, 4, 4, 11];
+    let foreign = |longer: i64| {
+        let bytes = (0..80).map(|at| USUAL[at % USUAL.len()] + if at < 40 { 0 } else { longer });
+        after(bytes).foreign.probability()
+    };
+    for longer in [2, 5, 6] {
+        assert!(foreign(longer) > 0.999, "{longer}: {}", foreign(longer));
+    }
+    for longer in [0, 1, -1, 3] {
+        assert!(foreign(longer) < 0.01, "{longer}: {}", foreign(longer));
+    }
 }
 
 #[test]

@@ -155,13 +155,19 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
 }
 
 #[test]
-fn messages_that_are_more_probably_not_the_models_are_rejected_after_enough_commands() {
+fn messages_that_are_more_probably_not_the_models_for_some_commands_are_rejected_and_stay_so() {
     let mut judgement = FitJudgement::default();
     let mut add = |strange| judgement.add(JudgedSize { strange, ..judged(90, Some(HOME.explain(90))) });
-    for _ in 1..ENOUGH_TO_COMPARE {
+    for _ in 1..ENOUGH_TO_REJECT {
         assert!(!add(0.9));
     }
     assert!(!add(0.45));
+    for _ in 1..ENOUGH_TO_REJECT {
+        assert!(!add(0.55));
+    }
     assert!(add(0.55));
-    assert_eq!(judgement.cause(), MisfitCause::Messages);
+    assert_eq!((judgement.cause(), judgement.weight()), (MisfitCause::Messages, 1.0 - 0.55));
+    // They may seem to be the model's again.
+    judgement.add(JudgedSize { strange: 0.1, ..judged(90, Some(HOME.explain(90))) });
+    assert_eq!(judgement.weight(), 1.0 - 0.55);
 }

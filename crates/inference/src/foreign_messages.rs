@@ -1,0 +1,152 @@
+//! How probable it is that messages are *foreign*: not the model's at all, so that what they look like is a coincidence.
+//!
+//! The model's messages are all as in one state, and their commands come by habits. Those of another gateway or app, or of
+//! one whose messages have changed as no state has it, look like those of any state, each command anew, and their commands
+//! like those of a home of which nothing is known. That they come again is a Dirichlet process as in
+//! [`crate::habit_belief`], with that as its base; its classes have the sum of a command as the size shows it, with what its
+//! actions take and what it may be longer together.
+//!
+//! A flow of the model's may have a few of them too, such as those of an action without a label ([`SHARE`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::habit_belief::{ByRecurrence, COMING_AGAIN, HabitBelief, SeenClasses, Times};
+use crate::hypotheses::CHANGE;
+use crate::possible_commands::PossibleCommands;
+
+/// The probability that messages become foreign before a command: that another gateway or app is named is as probable as a
+/// change that a state has, and so is a change that none has.
+const BECOME: f64 = CHANGE;
+
+/// The share of foreign commands in a flow of the model's. With a tenth, 31 of 32 homes whose messages become 12 to 40 bytes
+/// longer are found, after 6 to 38 commands; with three tenths 27. With none, all are, but in a home of one lamp every tenth
+/// command of another kind would be enough.
+const SHARE: f64 = 0.1;
+
+/// Neither is less probable: numbers do not end.
+const LEAST: f64 = 1e-12;
+
+#[derive(Debug, Clone)]
+pub struct ForeignBelief {
+    probability: f64,
+    /// What they have shown since they most probably became foreign. `None` where that is not yet.
+    shown: Option<ForeignMessages>,
+}
+
+#[derive(Debug, Clone)]
+struct ForeignMessages {
+    weights: ByRecurrence,
+    seen: SeenClasses,
+}
+
+/// What a command may be if its messages are foreign: by its sum in bytes, and by how many replies of each class it has.
+type ForeignClasses<'a> = BTreeMap<(i64, &'a Arc<[u32]>), ForeignClass>;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct ForeignClass {
+    /// P(size, replies | class), as a multiple of the unit, in the state that explains replies best.
+    likelihood: f64,
+    /// P(class) in a home of which nothing is known, on average over all states.
+    broad: f64,
+}
+
+/// In states in which commands are longer by so many bytes.
+fn classes<'a>(command: &'a PossibleCommands, longer: &[i64]) -> ForeignClasses<'a> {
+    let mut found = ForeignClasses::new();
+    for possible in &command.in_states {
+        for in_state in possible.states.iter().filter(|one| one.state < longer.len()) {
+            for (at, likelihood) in &in_state.classes {
+                let class = &possible.classes[*at].class;
+                let whole = found.entry((class.sum + longer[in_state.state], &class.class_counts)).or_default();
+                whole.likelihood = whole.likelihood.max(*likelihood);
+                whole.broad += class.broad / longer.len() as f64;
+            }
+        }
+    }
+    found
+}
+
+impl Default for ForeignBelief {
+    fn default() -> Self {
+        Self { probability: LEAST, shown: None }
+    }
+}
+
+impl ForeignBelief {
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// Before a command. Other habits lose a share to the learned ones then, which foreign messages cannot have: they lose as
+    /// much, or a thousand commands made any flow foreign.
+    pub(crate) fn predict(&mut self, are_habits_told: bool) {
+        let remains = if are_habits_told { HabitBelief::others_remain() } else { 1.0 };
+        let (foreign, own) = (remains * self.probability, 1.0 - self.probability);
+        self.probability = (foreign + BECOME * own) / (foreign + own);
+    }
+
+    /// Learns from a command with these probabilities if it is the model's, and on average over all states in a home of which
+    /// nothing is known. States of all messages are given by how many bytes commands are longer in them.
+    pub(crate) fn observe(&mut self, command: &PossibleCommands, longer: &[i64], known: f64, broad: f64) {
+        let likelihood = self.likelihood(command, longer, broad);
+        let foreign = self.probability * likelihood;
+        let own = (1.0 - self.probability) * ((1.0 - SHARE) * known + SHARE * likelihood);
+        self.probability = (foreign / (foreign + own)).clamp(LEAST, 1.0 - LEAST);
+        // Where they more probably become foreign before the next command, what was seen does not matter.
+        if self.probability > BECOME {
+            self.shown.get_or_insert_default().learn(command, longer, broad);
+        } else {
+            self.shown = None;
+        }
+    }
+
+    /// P(size, replies) if messages are foreign.
+    pub(crate) fn likelihood(&self, command: &PossibleCommands, longer: &[i64], broad: f64) -> f64 {
+        self.shown.as_ref().map_or(broad, |shown| shown.likelihood(command, longer, broad))
+    }
+}
+
+impl Default for ForeignMessages {
+    fn default() -> Self {
+        Self { weights: COMING_AGAIN, seen: SeenClasses::default() }
+    }
+}
+
+impl ForeignMessages {
+    fn likelihood(&self, command: &PossibleCommands, longer: &[i64], broad: f64) -> f64 {
+        let likelihoods = self.likelihoods(&classes(command, longer), broad);
+        likelihoods.iter().zip(self.weights).map(|(likelihood, weight)| likelihood * weight).sum()
+    }
+
+    fn learn(&mut self, command: &PossibleCommands, longer: &[i64], broad: f64) {
+        let classes = classes(command, longer);
+        let likelihoods = self.likelihoods(&classes, broad);
+        let all: f64 = likelihoods.iter().zip(self.weights).map(|(likelihood, weight)| likelihood * weight).sum();
+        let (fresh, again) = (self.seen.fresh(&self.weights), self.seen.again(&self.weights));
+        let joint = |((sum, replies), class): (&(i64, &Arc<[u32]>), &ForeignClass)| {
+            let times =
+                self.seen.times(*sum, replies).iter().zip(again).map(|(times, again)| times * again).sum::<f64>();
+            class.likelihood * (fresh * class.broad + times)
+        };
+        let joint: Vec<f64> = classes.iter().map(joint).collect();
+        let whole: f64 = joint.iter().sum();
+        if !(all > 0.0 && whole > 0.0) {
+            return;
+        }
+        self.weights.iter_mut().zip(likelihoods).for_each(|(weight, likelihood)| *weight *= likelihood / all);
+        self.seen.age();
+        for ((sum, replies), joint) in classes.into_keys().zip(joint) {
+            self.seen.add(sum, replies, joint / whole);
+        }
+    }
+
+    fn likelihoods(&self, classes: &ForeignClasses<'_>, broad: f64) -> ByRecurrence {
+        let mut again = Times::default();
+        for ((sum, replies), class) in classes {
+            let times = self.seen.times(*sum, replies);
+            again.iter_mut().zip(times).for_each(|(all, times)| *all += class.likelihood * times);
+        }
+        self.seen.likelihoods(broad, again)
+    }
+}
