@@ -360,6 +360,33 @@ fn only_what_is_safe_or_included_is_commanded() {
 }
 
 #[test]
+fn a_home_of_one_device_is_expected_to_take_the_commands_that_it_takes() {
+    let bench = Bench::new();
+    let seen = bench.path("seen");
+    for (folder, actions) in [("one", "\"toggle\""), ("two", "\"lock\", \"unlock\""), ("three", "\"a\", \"b\", \"c\"")]
+    {
+        let inventory = format!("[[device]]\nname = \"device\"\ncount = 1\nactions = [{actions}]\n");
+        fs::write(bench.path("inventory.toml"), inventory).unwrap();
+        let recorded = |folder: &str, more: &str| {
+            let mut command = sizeleak(&format!("record {more}"));
+            command.arg("--inventory").arg(bench.path("inventory.toml")).arg("-o").arg(bench.path(folder));
+            let output = run(command.args(["--do", &format!("cat >> {}", seen.display())]));
+            assert!(output.status.success(), "{}", stderr(&output));
+            stderr(&output)
+        };
+        let plan = recorded(folder, "--dry-run");
+        recorded(folder, "--labels-only --pause 1ms");
+        let sent = fs::read_to_string(&seen).unwrap().lines().count();
+        fs::remove_file(&seen).unwrap();
+        // The last one to learn from ends it, before one is held back.
+        assert!(sent < 60 && plan.starts_with(&format!("about {} commands, ", sent + 1)), "{sent} sent: {plan}");
+        assert!(plan.contains("this home has no command that tells its sizes apart"), "{plan}");
+        let few = recorded(folder, "--dry-run --max-commands 6");
+        assert!(few.starts_with("about 6 commands, ") && few.lines().count() == 7, "{few}");
+    }
+}
+
+#[test]
 fn a_plan_of_learn_is_recorded_first() {
     let bench = Bench::new();
     fs::write(bench.path("plan.csv"), "time,on,dim,off\n,2,1,0\n,0,3,0\n").unwrap();

@@ -217,9 +217,14 @@ impl Experiment {
 
     /// How many more commands are expected, those held back included.
     pub fn expected_commands(&self) -> usize {
+        let most = self.max_commands.saturating_sub(self.commands());
         let (mut chosen, mut more) = (self.learned_from.clone(), 0);
         while chosen.len() + more < self.max_commands {
-            let missing = self.missing_for(&chosen).commands;
+            let ExperimentDesign { commands: missing, undeterminable } = self.missing_for(&chosen);
+            if missing.is_empty() && !undeterminable.is_empty() {
+                // No command of this home settles these sizes, so it ends for want of gain.
+                return (2 * self.patience().saturating_sub(self.best.1)).min(most);
+            }
             let Some(counts) = missing.into_iter().next().or_else(|| self.most_telling(&chosen)) else { break };
             chosen.push(counts);
             more += 1;
@@ -228,7 +233,13 @@ impl Experiment {
                 break;
             }
         }
-        2 * more.max(UNCHANGED_CHECKS.saturating_sub(self.unchanged))
+        (2 * more.max(UNCHANGED_CHECKS.saturating_sub(self.unchanged))).min(most)
+    }
+
+    /// After so many commands to learn from without a gain there will be none: twice a command for each unknown, and
+    /// those that a settled size takes.
+    fn patience(&self) -> usize {
+        2 * (self.actions.len() + 1) + UNCHANGED_CHECKS + MIN_HELD_OUT as usize
     }
 
     pub fn next(&self) -> Decision {
@@ -270,9 +281,7 @@ impl Experiment {
             let may_be_off = self.knowledge.as_ref().is_some_and(|knowledge| !knowledge.longer.is_empty());
             return Some(if may_be_off { Stop::OffTogether } else { Stop::Settled });
         }
-        // Twice a command for each unknown, and nothing became more certain.
-        let patience = 2 * (self.actions.len() + 1) + UNCHANGED_CHECKS + MIN_HELD_OUT as usize;
-        let is_hopeless = self.best.1 >= patience || self.unchanged >= patience;
+        let is_hopeless = self.best.1 >= self.patience() || self.unchanged >= self.patience();
         is_hopeless.then(|| Stop::NoGain { tied: self.open() })
     }
 
@@ -317,7 +326,8 @@ impl Experiment {
         if let Some(asked) = self.asked.first() {
             return (asked.clone(), "asked for".to_owned());
         }
-        if let Some(counts) = self.missing().commands.into_iter().next() {
+        let ExperimentDesign { commands: missing, undeterminable } = self.missing();
+        if let Some(counts) = missing.into_iter().next() {
             return (counts, "without it sizes cannot be told apart".to_owned());
         }
         let longer = self.knowledge.iter().flat_map(|knowledge| &knowledge.longer);
@@ -327,6 +337,9 @@ impl Experiment {
         }
         let now = self.covariance(&self.learned_from);
         let counts = self.most_telling(&self.learned_from).unwrap_or_else(|| vec![0; self.actions.len()]);
+        if !undeterminable.is_empty() {
+            return (counts, "this home has no command that tells its sizes apart".to_owned());
+        }
         let (before, after) = (now.unsettled(), now.unsettled_after(&counts));
         (counts, format!("of {before:.3} sizes expected to be wrong it leaves {after:.3}"))
     }

@@ -187,7 +187,8 @@ impl End {
                 "more commands would not help: sizes are certain, but do not explain the commands held back"
             }
             Self::Decided(Stop::NoGain { tied }) => {
-                return format!("more commands would not help: {} stay open", tied.join(", "));
+                let stay = if tied.len() == 1 { "stays" } else { "stay" };
+                return format!("more commands would not help: {} {stay} open", tied.join(", "));
             }
             Self::Decided(Stop::WithoutSums(cause)) => return format!("more commands would not help: {cause}"),
             Self::Decided(Stop::MaxCommands) => "as many commands as `--max-commands` allows",

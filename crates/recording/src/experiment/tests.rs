@@ -160,3 +160,35 @@ fn each_device_does_one_action_that_it_has() {
         assert_eq!(devices_for(&home, &["red", "red"], &mut random), None);
     }
 }
+
+#[test]
+fn what_no_command_can_settle_is_expected_to_end_for_want_of_gain() {
+    let of = |devices: &[(u32, &[&str])], max_commands| {
+        let device = |(at, (count, actions)): (usize, &(u32, &[&str]))| Device {
+            name: format!("device {at}"),
+            count: *count,
+            actions: actions.iter().map(|&action| action.to_owned()).collect(),
+            safe: true,
+        };
+        let home = Inventory { devices: devices.iter().enumerate().map(device).collect() };
+        Experiment::new(home, max_commands, 7).unwrap()
+    };
+    let open = |_: &Experiment| Knowledge { sizes: Vec::new(), ..knowledge(0.0) };
+    let one_device: [&[&str]; 3] = [&["toggle"], &["lock", "unlock"], &["on", "off", "dim", "red"]];
+    for actions in one_device {
+        let experiment = of(&[(1, actions)], MAX_COMMANDS);
+        let expected = experiment.expected_commands();
+        let (sent, stop) = played(experiment, open, true);
+        let all = actions.iter().map(|&action| action.to_owned()).collect();
+        // The last one to learn from ends it, before one is held back.
+        assert_eq!((sent.len() + 1, stop), (expected, Stop::NoGain { tied: all }));
+        assert!(expected < 60, "{expected} commands for {actions:?}");
+    }
+    assert_eq!(of(&[(1, &["toggle"])], 12).expected_commands(), 12, "as many as are allowed");
+    let [mut begun, several] = [of(&[(1, &["toggle"])], MAX_COMMANDS), of(&[(2, &["toggle"])], MAX_COMMANDS)];
+    let before = begun.expected_commands();
+    begun.add(Half::Learn, Some(&[1]));
+    assert_eq!(begun.expected_commands(), before - 2, "one of each half is done");
+    assert!(several.expected_commands() < 30, "two toggles in a command tell them from what all commands have");
+    assert_eq!(of(&[(2, &["toggle"])], 3).expected_commands(), 3);
+}
