@@ -151,6 +151,32 @@ fn no_point_of_a_curve_is_below_guessing() {
 }
 
 #[test]
+fn no_table_of_a_curve_is_listed_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Single actions of few sizes, few commands of several actions, many, and many whose sizes are nearly the same.
+    let lamp = root.join("examples/lab/matter_lamp.toml").display().to_string();
+    let bundled = root.join("examples/home/model.toml").display().to_string();
+    for more in [
+        &["--model", lamp.as_str()][..],
+        &["--model", lamp.as_str(), "--without-epsilon"],
+        &["--model", bundled.as_str(), "--inventory", "small.toml"],
+        &["--model", bundled.as_str()],
+    ] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
+        let output = program.current_dir(folder.path()).args(["pad", "--format=json"]).args(more).output().unwrap();
+        let curve: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let points = curve["points"].as_array().unwrap();
+        let tables = points.iter().filter(|point| point["policy"].as_str().unwrap().starts_with("best "));
+        let figures: Vec<[&Value; 3]> =
+            tables.map(|table| ["policy", "added_bytes", "named"].map(|key| &table[key])).collect();
+        assert!(figures.len() > 1, "{more:?}");
+        assert!(figures.windows(2).all(|pair| pair[0] != pair[1]), "{more:?}: {figures:?}");
+    }
+}
+
+#[test]
 fn random_padding_averages_out_unless_it_is_keyed() {
     let folder = tempfile::tempdir().unwrap();
     let report = json(folder.path(), &[&["--policy", "random:64"], &AS_DRAWN[..]].concat());

@@ -359,10 +359,11 @@ fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
     let mut named: Vec<(String, PaddingPolicy)> =
         policies.into_iter().map(|policy| (policy.to_string(), policy)).collect();
     let frontier = TableSearch { rows: home.table_rows(), rules: TableRules::default() }.frontier();
-    let tables = BUDGETS.iter().filter_map(|budget| {
-        let policy = home.inside(&frontier.best(Goal::Budget(budget * home.command_bytes))?.buckets);
-        Some((format!("best {policy}"), policy))
-    });
-    named.extend(tables);
+    let within = |budget: &f64| frontier.best(Goal::Budget(budget * home.command_bytes));
+    let mut tables: Vec<PaddingPolicy> =
+        BUDGETS.iter().filter_map(|budget| Some(home.inside(&within(budget)?.buckets))).collect();
+    // In a home of few sizes, a greater budget buys no better table.
+    tables.dedup();
+    named.extend(tables.into_iter().map(|policy| (format!("best {policy}"), policy)));
     named
 }
