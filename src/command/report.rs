@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use findings::Draft;
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
+use sizeleak_inference::space::SpaceError;
 use sizeleak_learning::digest_capture;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Figure, Report, Section};
@@ -45,10 +46,14 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
         draft.damage = Some(failure.context("the report covers what is before the damage".to_owned()));
     }
     let model = arguments.audited.path().map(|_| arguments.audited.model()).transpose()?;
-    if let Some(model) = &model {
-        draft.add_model(model, &arguments.audited)?;
-    }
     let captures = &arguments.captures;
+    if let Some(model) = &model {
+        let is_alone = captures.traffic.operands.is_empty() && !given.has_findings();
+        match draft.add_model(model, &arguments.audited) {
+            Err(fault) if !is_alone && matches!(fault.downcast_ref(), Some(SpaceError::NoSizes)) => draft.add_kinds(),
+            added => added?,
+        }
+    }
     if !captures.traffic.operands.is_empty() {
         let labelled = draft.add_captures(captures, &arguments.audited, model.as_ref(), &mut observed)?;
         draft.sections.push(if arguments.quick {
@@ -182,6 +187,11 @@ impl Given {
         }
         let profile = profiles.into_iter().next();
         Ok(Self { answers: AnswersInput { answers }, profile })
+    }
+
+    /// Whether there are answers or a profile, which a report is about without a model, too.
+    fn has_findings(&self) -> bool {
+        !self.answers.answers.is_empty() || self.profile.is_some()
     }
 
     fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {

@@ -56,11 +56,11 @@ fn nothing_is_concluded_with_a_model_that_does_not_fit() {
     assert_eq!(first_sentence(&output), "This model does not fit this gateway, so nothing can be concluded.");
 }
 
-#[test]
-fn kinds_of_commands_are_not_called_exact_actions() {
+/// A home whose commands have one action each, and a model that was learned from them: it knows kinds, no sizes of actions.
+pub(crate) fn home_with_kinds(seed: u64) -> Home {
     let mut scenario = small();
     scenario.command.most_actions = 1;
-    let home = Home::new(&scenario, 3);
+    let home = Home::new(&scenario, seed);
     let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
     let is_header_or_single = |line: &&str| {
         let mut counts: Vec<&str> = line.split(',').skip(1).filter(|count| *count != "0").collect();
@@ -71,7 +71,12 @@ fn kinds_of_commands_are_not_called_exact_actions() {
     fs::write(home.path("learn.csv"), single.join("\n")).unwrap();
     let learned = home.learn("kinds.toml", &["--labelled-only"]);
     assert!(learned.status.success(), "{}", stderr(&learned));
-    let output = home.evaluate("kinds.toml", &[]);
+    home
+}
+
+#[test]
+fn kinds_of_commands_are_not_called_exact_actions() {
+    let output = home_with_kinds(3).evaluate("kinds.toml", &[]);
     let sentence = first_sentence(&output);
     assert!(sentence.contains(" names the kind, as it was labelled, of "), "{sentence} {}", stderr(&output));
 }

@@ -11,6 +11,8 @@ use sizeleak_simulator::{Scenario, TestForm, simulate_as};
 use support::home::{assert_fails, run};
 use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, with, write};
 
+use crate::evaluation::home_with_kinds;
+
 fn text(arguments: &str) -> String {
     String::from_utf8(stdout(&mut sizeleak(arguments))).unwrap()
 }
@@ -305,4 +307,45 @@ fn a_cut_stream_gives_a_page_of_what_is_before_the_cut() {
     assert!(stderr(&output).contains("the report covers what is before the damage"), "{}", stderr(&output));
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(page.contains("By their own probabilities, the answers name the exact actions of"), "{}", &page[..2000]);
+}
+
+#[test]
+fn a_model_of_kinds_leaves_out_its_own_figures_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home_with_kinds(3);
+    let [capture, labels, model, answers] =
+        ["test.pcap", "test.csv", "kinds.toml", "answers.frames"].map(|name| home.path(name).display().to_string());
+    let captures = format!("{capture} --labels {labels} --gateway {GATEWAY}");
+    stdout(&mut sizeleak(&format!("run {capture} --model {model} --gateway {GATEWAY} -q -o {answers}")));
+    let [_, profile, _] = habits(folder.path()).map(|path| path.display().to_string());
+    let devices = format!("--inventory {}", home.path("inventory.toml").display());
+    let inventory = format!("{captures} {devices}");
+    for (given, sections) in [
+        (&captures, &["seen", "measured", "calibration"][..]),
+        (&inventory, &["seen", "measured", "calibration"]),
+        (&answers, &["seen", "latency"]),
+        (&profile, &["habits"]),
+    ] {
+        let page = parsed(&text(&format!("report {given} --model {model} --quick -q")));
+        let page = Document::parse(&page).unwrap();
+        assert!(sections.iter().all(|section| has(&page, section)), "{given}");
+        assert!(["sizes", "anonymity", "padding", "countermeasures"].iter().all(|section| !has(&page, section)));
+        let missing = page.descendants().find(|node| node.attribute("class") == Some("part missing")).map(words);
+        let why = "There are no figures, since the model has no sizes of actions.";
+        assert!(missing.as_ref().is_some_and(|missing| missing.contains(why)), "{given}: {missing:?}");
+    }
+    let page = parsed(&text(&format!("report {captures} --model {model} --quick -q")));
+    let page = Document::parse(&page).unwrap();
+    let evaluation = json(&format!("evaluate {captures} --model {model} --format=json -q"));
+    let first = page.descendants().find(|node| node.has_tag_name("h1")).map(words).unwrap();
+    assert_eq!(first, evaluation["conclusion"]["sentence"].as_str().unwrap());
+    let tile = |title| page.descendants().find(|node| node.attribute("aria-label") == Some(title)).map(words);
+    assert!(tile("Exact command").unwrap().contains("measured"));
+    let number = tile("Number of actions").unwrap();
+    assert!(!number.contains('%'), "all commands have one action, which is nothing to name: {number}");
+    // Alone, such a model has nothing to say; nor do its devices make it one of sizes.
+    for more in ["", &devices] {
+        let output = run(&mut sizeleak(&format!("report --model {model} --quick {more}")));
+        assert_fails(&output, 1, &["the model has no sizes of actions, only kinds of labelled commands"]);
+    }
 }

@@ -66,7 +66,12 @@ impl Draft {
         let (verdict, tiles) = if let Some(path) = audited.path() {
             let evaluation = labelled.evaluation(path)?;
             self.sections.push(leak::calibration(&evaluation));
-            (leak::measured_verdict(&evaluation), vec![leak::measured_tile(&evaluation)])
+            let mut shown = vec![leak::measured_tile(&evaluation)];
+            if self.tiles.is_empty() {
+                // The model has no figures of the others.
+                shown.extend(tiles(measured).into_iter().skip(shown.len()));
+            }
+            (leak::measured_verdict(&evaluation), shown)
         } else {
             let meaning = "This observer has no model, and learned from the labelled commands before each: a better one \
                            names more.";
@@ -119,11 +124,15 @@ fn by_secret(secrets: &MeasuredSecrets) -> [(&'static str, Option<&MeasuredLeak>
 
 fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
     let within = |share: MeasuredShare| Value::Within(share.share, share.interval);
+    let named = |size: &MeasuredLeak, replies: Option<&MeasuredLeak>| match size.secrets {
+        // What has one value, everybody knows.
+        0 | 1 => [Value::Unknown, Value::Unknown, Value::Unknown],
+        _ => [within(size.guessing), within(size.named), replies.map(|leak| within(leak.named)).into()],
+    };
     let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| {
         let labelled = counted(size.map_or(0, |leak| leak.commands), "labelled command", "labelled commands");
         let source = format!("measured on {labelled}");
-        let replies = Value::from(replies.map(|leak| within(leak.named)));
-        Tile { title, source, named: size.map(|leak| [within(leak.guessing), within(leak.named), replies]) }
+        Tile { title, source, named: size.map(|size| named(size, replies)) }
     };
     by_secret(&measured.by_size).into_iter().zip(by_secret(&measured.with_reply_bytes)).map(tile).collect()
 }
@@ -189,12 +198,24 @@ impl Draft {
     /// What is said of a model that is not fit for figures.
     fn add_unfit(&mut self, why: &str) {
         let (sentence, meaning) = why.split_once(": ").unwrap_or((why, ""));
-        let missing = |id| Section::missing(id, format!("There are no figures, since {sentence}."));
         self.verdicts.push(Verdict {
             sentence: format!("No leak is announced or denied: {sentence}."),
             meaning: format!("{meaning}."),
         });
         self.fix = Some("What would stop the leak is not known, since its sizes are not.".to_owned());
+        self.add_without_figures(sentence);
+    }
+
+    /// What is said of a model that knows commands only as kinds, where something else is reported on, too.
+    pub(super) fn add_kinds(&mut self) {
+        let why = SpaceError::NoSizes.to_string();
+        let sentence = why.split_once([',', ':']).map_or(&*why, |(sentence, _)| sentence);
+        self.fix = Some(format!("What would stop the leak is not known, since {sentence}."));
+        self.add_without_figures(sentence);
+    }
+
+    fn add_without_figures(&mut self, why: &str) {
+        let missing = |id| Section::missing(id, format!("There are no figures, since {why}."));
         self.sections.extend(["sizes", "anonymity", "padding", "countermeasures"].map(missing));
     }
 }
