@@ -131,9 +131,11 @@ fn not_capture(beginning: &[u8]) -> Damage {
         return Damage::OtherFormat(format);
     }
     let shown = beginning.get(..beginning.len().min(4)).unwrap_or_default();
+    // As the tables of an inventory, and lines of a log.
+    let is_named = matches!(beginning, [b'[', b'[', name, ..] | [b'[', name, ..] if name.is_ascii_alphabetic());
     let looks = match beginning {
         [0x81, ..] => "a sizeleak frame stream".to_owned(),
-        [b'{' | b'[', ..] => "JSON".to_owned(),
+        [b'{' | b'[', ..] if !is_named => "JSON".to_owned(),
         _ if shown.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
             format!("the text `{}`", String::from_utf8_lossy(shown).escape_debug())
         }

@@ -226,6 +226,18 @@ fn errors_name_the_file_and_the_offset() {
     let error = |content: &[u8]| read_one(content).1.unwrap();
     assert!(error(b"").contains("x.dat: is empty"));
     assert!(error(b"GET / HTTP/1.1").contains("is no capture: it begins with the text `GET `"));
+    for (text, looks) in [
+        ("[[device]]\n", "the text `[[de`"),
+        ("[scope]\n", "the text `[sco`"),
+        ("[INFO] begun\n", "the text `[INF`"),
+        ("[\n", "JSON"),
+        ("[[1, 2]]", "JSON"),
+        ("[{\"time\": 1}]", "JSON"),
+        ("{\"time\": 1}", "JSON"),
+    ] {
+        let fault = error(text.as_bytes());
+        assert!(fault.contains(&format!("is no capture: it begins with {looks}, ")), "{fault}");
+    }
     assert!(error(&[0x81, 0xa5, b'h']).contains("is no capture"));
     assert!(error(&[0x81, 0xa5, b'h', b'e']).contains("frame stream"));
     let whole = little_endian(&some_packets(3, 0));
