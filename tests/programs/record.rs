@@ -387,6 +387,21 @@ fn a_home_of_one_device_is_expected_to_take_the_commands_that_it_takes() {
 }
 
 #[test]
+fn a_recording_of_kinds_says_what_is_known_and_a_next_step_that_works() {
+    let device = "[command]\nmost-actions = 1\n[[device]]\nname = \"plug\"\ncount = 1\nactions = [\"on\", \"timer\"]\n";
+    let bench = Bench::of(device, "");
+    let text = ended(&run(&mut bench.record("out")));
+    assert!(text.contains("more commands would not help: on, timer stay open"), "{text}");
+    assert!(text.contains("known: kinds of commands as a whole, and no sizes of actions"), "{text}");
+    let next = text.lines().find_map(|line| line.strip_prefix("next: ")).unwrap();
+    let command = next.replacen("sizeleak", &built().join("sizeleak").display().to_string(), 1);
+    let output = run(Command::new("sh").args(["-c", &command]).current_dir(bench.path("")));
+    assert!(output.status.success(), "{next}: {}", stderr(&output));
+    let page = fs::read_to_string(bench.path("report.html")).unwrap();
+    assert!(page.contains("names the kind, as it was labelled, of"), "{next}");
+}
+
+#[test]
 fn a_plan_of_learn_is_recorded_first() {
     let bench = Bench::new();
     fs::write(bench.path("plan.csv"), "time,on,dim,off\n,2,1,0\n,0,3,0\n").unwrap();

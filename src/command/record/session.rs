@@ -307,6 +307,7 @@ impl<'a> Session<'a> {
                 let together = if knowledge.longer.is_empty() { "" } else { ", or all off together" };
                 format!("{} bytes; all right with probability {:.3}{together}", sizes.join(", "), knowledge.certainty)
             }
+            (Some(_), _) => "kinds of commands as a whole, and no sizes of actions".to_owned(),
             (None, Some(fault)) => format!("no model yet: {fault}"),
             _ => "nothing yet".to_owned(),
         }
@@ -377,7 +378,14 @@ impl<'a> Session<'a> {
             say("warning", &why);
             return Ok(());
         }
-        say("next", &format!("sizeleak audit --model {}", model.display()));
+        let next = if learned.models.sections().iter().all(|section| section.actions.is_empty()) {
+            let (captures, test) = (self.folder.join("capture-*.pcapng"), self.path(Half::Test));
+            let [captures, test, model] = [&captures, &test, &model].map(|path| path.display());
+            format!("report {captures} --labels {test} --model {model} -o report.html")
+        } else {
+            format!("audit --model {}", model.display())
+        };
+        say("next", &format!("sizeleak {next}"));
         print_document(&paragraph(sentence, 0))
     }
 
