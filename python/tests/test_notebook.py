@@ -14,10 +14,12 @@ NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 
 
 def shown(notebook: Any) -> list[str]:
-    """The texts that the cells show."""
+    """The texts and pictures that the cells show."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     texts = [output.get("text") or output["data"].get("text/plain", "") for output in outputs]
-    return [re.sub(r"0x[0-9a-f]+", "0x…", text) for text in texts]
+    pictures = [output["data"]["image/svg+xml"] for output in outputs if "image/svg+xml" in output.get("data", {})]
+    assert pictures
+    return [re.sub(r"0x[0-9a-f]+", "0x…", text) for text in texts + pictures]
 
 
 def test_the_notebook_shows_what_it_was_committed_with() -> None:
