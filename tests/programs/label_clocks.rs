@@ -1,5 +1,6 @@
 //! Labels whose clock is not that of the capture, as a user sees it, on simulated homes.
 
+use std::cell::Cell;
 use std::fs;
 use std::process::Output;
 
@@ -118,6 +119,27 @@ fn given_offset_is_used_as_it_is() {
     assert!(stderr(&output).contains("+7.0 s is added to all times, as given"), "{}", stderr(&output));
     assert_fails(&learn(&home, &["--label-offset=-7s", "--quiet"]), 1, &["changed.csv", "`--label-offset` right?"]);
     assert_eq!(learn(&home, &["--label-offset", "soon"]).status.code(), Some(2));
+}
+
+#[test]
+fn labels_that_count_from_the_first_packet_name_the_option_for_it() {
+    let home = Home::new(&small(), 3);
+    assert!(home.learn("model.toml", &[]).status.success());
+    let named = ["no capture is as old as that", "`--label-offset start`"];
+    // Seconds from the first label, from a minute before, and of a clock that was never set.
+    for from in [0.0, 60.0, 3e6] {
+        for (labels, run) in [("learn.csv", learn as fn(&Home, &[&str]) -> Output), ("test.csv", evaluate)] {
+            let first = Cell::new(f64::NAN);
+            retimed(&home, labels, |at, time| {
+                first.set(if at == 0 { time } else { first.get() });
+                time - first.get() + from
+            });
+            assert_fails(&run(&home, &["--quiet"]), 1, &named);
+        }
+    }
+    retimed(&home, "learn.csv", |_, time| time - 3e7);
+    let old = learn(&home, &["--quiet"]);
+    assert!(!stderr(&old).contains(named[0]), "a year before the capture there were captures: {}", stderr(&old));
 }
 
 #[test]
