@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_frame::Command;
 use sizeleak_labels::{LabelFile, MatchCounts, Matching, Tolerance};
-use sizeleak_model::{Basis, LabelledCommand, WireSize};
+use sizeleak_model::{Basis, LabelledCommand, LearnedPadding, Provenance, WireSize};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use sizeleak_record_sizer::record_overhead;
 use toml::Value;
@@ -95,6 +95,16 @@ fn wire_size(command: &Command) -> WireSize {
 /// Whether sizes are known only as ranges, those of a block cipher.
 pub(crate) fn is_in_blocks(basis: &Basis) -> bool {
     matches!(basis, Basis::Plaintext { record_overhead: [least, most], .. } if least < most)
+}
+
+/// The greatest sizes that commands may have had, of those whose sizes are in blocks. Each of several records ends in a
+/// block of its own.
+pub(crate) fn greatest_in_blocks(learned: &Provenance, commands: &[ObservedCommand]) -> Vec<i64> {
+    let is_padded = matches!(learned.padding, Some(LearnedPadding::Modulo(_)));
+    let commands = commands.iter().map(|observed| &observed.command);
+    let of_one_record = commands.filter(|command| is_padded || command.records == 1);
+    let ranges = of_one_record.map(|command| sizes(&learned.basis, command));
+    ranges.filter(|[least, most]| is_padded || least < most).map(|[_, most]| most).collect()
 }
 
 /// The size of each reply to a command in a basis, where all of them are listed; under a block cipher, the greatest that

@@ -139,18 +139,20 @@ impl TrainingSet<'_> {
         let occurrences = |action: usize| additive.iter().filter(|command| has(command, action)).count();
         let occurrences = (0..actions.len()).map(occurrences).collect();
         let of_kinds = kinds.iter().flat_map(|kinds| &kinds.list).map(Kind::commands).sum::<u64>();
-        let learned = Provenance {
+        let mut learned = Provenance {
             method,
             commands: additive.len() as u64 + of_kinds,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             basis: chosen.basis,
             captures,
             padding: sizes.padding,
+            block_rest: None,
             certainty: if sizes.hold { (1e4 * certainty).round() / 1e4 } else { 0.0 },
             warnings: warnings.clone(),
             found_with: BTreeMap::new(),
             seen: marks(&matched),
         };
+        learned.observe_blocks(size_basis::greatest_in_blocks(&learned, &matched));
         let with_own_replies: Vec<LabelledCommand> =
             additive.iter().filter(|command| command.has_own_replies).cloned().collect();
         let replies = learn_reply_counts(&with_own_replies);

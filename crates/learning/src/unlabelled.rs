@@ -288,6 +288,7 @@ fn first_model(
             basis,
             captures: Vec::new(),
             padding: None,
+            block_rest: None,
             certainty: 1.0,
             warnings: Vec::new(),
             found_with: BTreeMap::new(),

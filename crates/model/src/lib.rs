@@ -39,7 +39,7 @@ pub use fit_judgement::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause};
 pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES, MAX_DEVICES};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use limits::{Condition, Limits};
-pub use model::{CaptureDigest, FitMethod, MAX_SEEN, Model, Provenance, command_mark};
+pub use model::{CaptureDigest, FitMethod, MAX_SEEN, Model, Provenance, SizeBlocks, command_mark};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
 pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};
 pub use neighbours::{EpsilonTuple, MAX_TUPLES, Neighbours, WeightedEpsilon};

@@ -75,6 +75,10 @@ pub struct Provenance {
     /// How messages are padded, so that sizes are known as ranges; `None` without padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub padding: Option<LearnedPadding>,
+    /// What the greatest size that each block holds leaves modulo the bytes of a block, where it is not what
+    /// [`SizeBlocks`] are taken to leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_rest: Option<u32>,
     /// The probability that its sizes are right, to four digits: 0 where they do not add up, or do not depend on labels.
     #[serde(skip_serializing_if = "is_certain")]
     pub certainty: f64,
@@ -108,7 +112,57 @@ pub fn command_mark(time_ns: i64) -> u32 {
     (mixed >> 32) as u32
 }
 
+/// The blocks in which sizes are seen, under a block cipher or where messages are padded to a multiple: all sizes of a
+/// block look like its greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeBlocks {
+    pub bytes: u64,
+    /// What the greatest sizes of blocks leave modulo their bytes.
+    pub rest: u64,
+}
+
+impl SizeBlocks {
+    /// The greatest size that looks like this one.
+    pub fn greatest(self, size: u64) -> u64 {
+        size + (self.rest + self.bytes - size % self.bytes) % self.bytes
+    }
+}
+
 impl Provenance {
+    /// The blocks in which sizes are seen; `None` where they are seen exactly, or padded by a policy alone.
+    pub fn blocks(&self) -> Option<SizeBlocks> {
+        let usual = self.usual_blocks()?;
+        Some(SizeBlocks { rest: self.block_rest.map_or(usual.rest, |rest| u64::from(rest) % usual.bytes), ..usual })
+    }
+
+    /// The same where nothing else is known: padding is up to a multiple; a block cipher encrypts the MAC and at least
+    /// one byte of padding, too, so that lengths of records are multiples of the block (RFC 5246, section 6.2.3.2). Behind
+    /// a MAC that is not encrypted (RFC 7366) they are not: that of SHA-1 has 20 bytes.
+    fn usual_blocks(&self) -> Option<SizeBlocks> {
+        match (&self.basis, &self.padding) {
+            (_, Some(LearnedPadding::Modulo(bytes))) => Some(SizeBlocks { bytes: u64::from(*bytes), rest: 0 }),
+            (Basis::Plaintext { record_overhead: [least, most], .. }, _) if most > least => {
+                let bytes = u64::from(most - least) + 1;
+                Some(SizeBlocks { bytes, rest: (bytes - u64::from(*least) % bytes) % bytes })
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes over what the greatest sizes of labelled commands leave modulo a block, if more than half of them leave the
+    /// same: ranges of other causes, as those of QUIC, are no blocks.
+    pub fn observe_blocks(&mut self, greatest_sizes: impl IntoIterator<Item = i64>) {
+        self.block_rest = None;
+        let Some(SizeBlocks { bytes, rest: usual }) = self.usual_blocks() else { return };
+        let (mut all, mut times) = (0, BTreeMap::new());
+        for size in greatest_sizes {
+            all += 1;
+            *times.entry(size.rem_euclid(bytes.cast_signed()).cast_unsigned()).or_insert(0_u64) += 1;
+        }
+        let common = times.into_iter().find(|(_, times)| 2 * times > all).map(|(rest, _)| rest);
+        self.block_rest = common.filter(|rest| *rest != usual).and_then(|rest| u32::try_from(rest).ok());
+    }
+
     /// Why no figure of what sizes give away can be had from the model, and what to do: its sizes are more probably wrong
     /// than right. `None` if one can.
     pub fn unfit_for_figures(&self) -> Option<String> {

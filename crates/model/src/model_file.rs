@@ -19,7 +19,7 @@ use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
     MAX_SEEN, Model, Neighbours, NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows,
-    Scope, SingleReplies, Smoothing,
+    Scope, SingleReplies, SizeBlocks, Smoothing,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -148,6 +148,7 @@ struct LearnedFile {
     #[serde(default, rename = "capture")]
     captures: Vec<CaptureDigest>,
     padding: Option<LearnedPadding>,
+    block_rest: Option<u32>,
     #[serde(default = "certain")]
     certainty: f64,
     #[serde(default)]
@@ -207,6 +208,7 @@ impl Model {
             || self.prior.as_ref().is_some_and(|prior| !prior.recurring.is_empty())
             || self.actions.iter().any(Action::varies)
             || self.learned.padding.is_some()
+            || self.learned.block_rest.is_some()
             || self.learned.certainty < 1.0
             || !self.learned.warnings.is_empty()
             || !self.learned.seen.is_empty();
@@ -476,9 +478,28 @@ impl TryFrom<LearnedFile> for Provenance {
         if file.seen.len() > MAX_SEEN {
             return bounds(format!("`seen` has at most {MAX_SEEN} commands"));
         }
-        let LearnedFile { method, commands, version, captures, padding, certainty, .. } = file;
+        let LearnedFile { method, commands, version, captures, padding, block_rest, certainty, .. } = file;
         let (warnings, found_with, seen) = (file.warnings, file.found_with, file.seen);
-        Ok(Self { method, commands, version, basis, captures, padding, certainty, warnings, found_with, seen })
+        let learned = Self {
+            method,
+            commands,
+            version,
+            basis,
+            captures,
+            padding,
+            block_rest,
+            certainty,
+            warnings,
+            found_with,
+            seen,
+        };
+        match (learned.block_rest, learned.blocks()) {
+            (Some(_), None) => bounds("`block_rest` is for sizes in blocks, which these are not"),
+            (Some(rest), Some(SizeBlocks { bytes, .. })) if u64::from(rest) >= bytes => {
+                bounds(format!("`block_rest` is what sizes leave modulo {bytes} bytes: {rest} is not less"))
+            }
+            _ => Ok(learned),
+        }
     }
 }
 

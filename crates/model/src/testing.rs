@@ -64,6 +64,7 @@ pub(crate) fn model() -> Model {
             basis: Basis::Plaintext { cipher_suite: "TLS_AES_128_GCM_SHA256".into(), record_overhead: [17, 18] },
             captures: vec![CaptureDigest { name: "learn.pcap".into(), sha256: "0f".repeat(32) }],
             padding: None,
+            block_rest: None,
             certainty: 1.0,
             warnings: Vec::new(),
             found_with: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! The bundled home, whose figures another program computed by listing its commands.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use sizeleak_audit::leakage::Audit;
@@ -112,6 +113,50 @@ fn a_block_cipher_hides_small_differences() -> Result<(), Box<dyn Error>> {
     assert!(blocks.with_known_epsilon.command.named < 0.5 * exact.with_known_epsilon.command.named);
     // Sizes from 95 to 67 + 4 · 40 + 12 · 34 bytes, and 37 bytes more of the cipher.
     assert_eq!(blocks.sizes, (635 + 37_usize).div_ceil(16) - (95 + 37_usize).div_ceil(16) + 1);
+    Ok(())
+}
+
+/// What a record adds to a plaintext: a vector of 16 bytes; behind it the plaintext and at least one byte of padding up to
+/// a multiple of 16, and a MAC that is encrypted with them (RFC 5246, section 6.2.3.2) or comes behind them (RFC 7366).
+fn record_length(plaintext: u64, mac: u64, encrypt_then_mac: bool) -> u64 {
+    let [inside, outside] = if encrypt_then_mac { [0, mac] } else { [mac, 0] };
+    16 + (plaintext + inside + 1).div_ceil(16) * 16 + outside
+}
+
+#[test]
+fn sizes_that_look_alike_are_those_of_records_of_one_length() -> Result<(), Box<dyn Error>> {
+    // By hand: with SHA-1, 11 bytes fill a block that holds the MAC, too, and 15 a block without it.
+    assert_eq!([11, 12].map(|plaintext| record_length(plaintext, 20, false)), [48, 64]);
+    assert_eq!([15, 16].map(|plaintext| record_length(plaintext, 20, true)), [52, 68]);
+    assert_eq!([15, 16].map(|plaintext| record_length(plaintext, 32, false)), [64, 80]);
+    assert_eq!([15, 16].map(|plaintext| record_length(plaintext, 32, true)), [64, 80]);
+    let premises = Premises { prior: PriorName::Learned, decay: None };
+    let mut named = Vec::new();
+    for (suite, mac) in [("SHA", 20_u32), ("SHA256", 32), ("SHA384", 48)] {
+        for encrypt_then_mac in [false, true] {
+            let mut model = home()?;
+            let record_overhead = [16 + mac + 1, 16 + mac + 16];
+            model.learned.basis = Basis::Plaintext { cipher_suite: suite.to_owned(), record_overhead };
+            // Records of all lengths that commands have, and the greatest plaintext that each may hold.
+            let length = |plaintext| record_length(plaintext, mac.into(), encrypt_then_mac);
+            let greatest = |length: u64| length.saturating_sub(u64::from(record_overhead[0]));
+            model.learned.observe_blocks((95..=635).map(|size| greatest(length(size)).cast_signed()));
+            let blocks = model.learned.blocks().ok_or("no blocks")?;
+            for size in 0..700 {
+                assert_eq!(blocks.greatest(size), greatest(length(size)), "{suite} {encrypt_then_mac} {size}");
+            }
+            let is_usual = model.learned.block_rest.is_none();
+            assert_eq!(is_usual, !(suite == "SHA" && encrypt_then_mac), "{suite} {encrypt_then_mac}");
+            let audit = Audit::new(&model, &premises)?;
+            let lengths: BTreeSet<u64> = (95..=635).map(length).collect();
+            assert_eq!((audit.block_bytes, audit.sizes), (Some(16), lengths.len()), "{suite} {encrypt_then_mac}");
+            named.push(audit.with_known_epsilon.command.named);
+        }
+    }
+    // Blocks that end at other sizes hide other commands; those of a MAC of whole blocks end at the same sizes.
+    let [sha_1, sha_1_behind, others @ ..] = &named[..] else { return Err("too few".into()) };
+    assert!((sha_1 - sha_1_behind).abs() > 1e-6, "{named:?}");
+    assert!(others.iter().all(|named| (named - sha_1_behind).abs() < 1e-12), "{named:?}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{Basis, EpsilonDistribution, LearnedPadding, Model, Pmf};
+use sizeleak_model::{EpsilonDistribution, LearnedPadding, Model, Pmf, SizeBlocks};
 
 /// What an observer knows of ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct ModelSizes {
     varying: VaryingSizes,
     /// How commands are padded, where the model says it.
     padding: Option<PaddingPolicy>,
-    blocks: Option<Blocks>,
+    blocks: Option<SizeBlocks>,
     /// How often [`Self::sizes`] was computed.
     #[cfg(test)]
     pub(crate) distributions_made: usize,
@@ -47,30 +47,9 @@ pub struct ModelSizes {
     known_epsilons: BTreeMap<i64, Vec<(i64, f64)>>,
 }
 
-/// Sizes on the wire are multiples of a block.
-#[derive(Debug, Clone, Copy)]
-struct Blocks {
-    bytes: u64,
-    /// The least that the cipher adds.
-    added: u64,
-}
-
-impl Blocks {
-    /// Those of the cipher or the padding that a model was learned on.
-    fn of(model: &Model) -> Option<Self> {
-        match (&model.learned.basis, &model.learned.padding) {
-            (_, Some(LearnedPadding::Modulo(bytes))) => Some(Self { bytes: u64::from(*bytes), added: 0 }),
-            (Basis::Plaintext { record_overhead: [least, most], .. }, _) if most > least => {
-                Some(Self { bytes: u64::from(most - least) + 1, added: u64::from(*least) })
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The bytes that sizes are multiples of on the wire, by the cipher or the padding that a model was learned on.
+/// The bytes of the blocks that sizes fill on the wire, by the cipher or the padding that a model was learned on.
 pub fn block_bytes(model: &Model) -> Option<u64> {
-    Blocks::of(model).map(|blocks| blocks.bytes)
+    model.learned.blocks().map(|blocks| blocks.bytes)
 }
 
 impl ModelSizes {
@@ -90,7 +69,7 @@ impl ModelSizes {
             epsilon,
             varying: VaryingSizes::new(varying),
             padding,
-            blocks: Blocks::of(model),
+            blocks: model.learned.blocks(),
             #[cfg(test)]
             distributions_made: 0,
             known_epsilons: BTreeMap::new(),
@@ -112,9 +91,8 @@ impl ModelSizes {
             Some(policy) => policy.padded_sizes(size).iter().map(|padded| (padded.bytes, padded.probability)).collect(),
             None => vec![(size, 1.0)],
         };
-        let Some(Blocks { bytes, added }) = self.blocks else { return padded };
-        let in_blocks = |size: u64| ((size + added).div_ceil(bytes) * bytes).saturating_sub(added);
-        padded.into_iter().map(|(size, probability)| (in_blocks(size), probability)).collect()
+        let Some(blocks) = self.blocks else { return padded };
+        padded.into_iter().map(|(size, probability)| (blocks.greatest(size), probability)).collect()
     }
 }
 

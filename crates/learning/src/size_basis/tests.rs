@@ -1,5 +1,7 @@
 //! Tests of the choice between plaintext and wire sizes.
 
+use sizeleak_model::Model;
+
 use super::*;
 
 fn observed(size: u64, records: u32, plaintext: Option<[u64; 2]>, suite: &str) -> ObservedCommand {
@@ -58,3 +60,34 @@ fn block_cipher_sizes_are_ranges() {
     assert_eq!(sizes(&chosen.basis, &commands[0].command), [108, 123]);
     assert!(chosen.remarks[0].contains("from ranges"), "{chosen:?}");
 }
+
+#[test]
+fn blocks_end_where_those_of_most_single_records_do() {
+    // SHA-1 behind the encryption (RFC 7366): 16 + 112 + 20 bytes hold 96 to 111; another one is of two records.
+    let mut commands = vec![
+        observed(148, 1, Some([96, 111]), "CBC"),
+        observed(164, 1, Some([112, 127]), "CBC"),
+        observed(312, 2, Some([208, 238]), "CBC"),
+    ];
+    let rest = |commands: &[ObservedCommand], padding| {
+        let ChosenBasis { basis, .. } = choose_basis(commands, Some(CipherSuite::named(SUITE).unwrap()));
+        let model = Model::from_toml(include_str!("../../../../examples/home/model.toml")).unwrap();
+        let mut learned = Provenance { basis, padding, ..model.learned };
+        learned.observe_blocks(greatest_in_blocks(&learned, commands));
+        learned.block_rest
+    };
+    assert_eq!(rest(&commands, None), Some(15));
+    // The same where no handshake is seen and the suite is named.
+    for observed in &mut commands {
+        observed.command.plaintext = None;
+    }
+    assert_eq!(rest(&commands, None), Some(15));
+    // MAC and plaintext encrypted together: all are multiples of 16.
+    let encrypted = [observed(144, 1, None, ""), observed(160, 1, None, "")];
+    assert_eq!(rest(&encrypted, None), None);
+    let padded = [observed(99, 1, Some([75; 2]), "A"), observed(131, 1, Some([107; 2]), "A")];
+    assert_eq!(rest(&padded, Some(LearnedPadding::Modulo(16))), Some(11));
+    assert_eq!(rest(&padded, None), None);
+}
+
+const SUITE: &str = "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA";

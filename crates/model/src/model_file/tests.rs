@@ -154,6 +154,7 @@ prop_compose! {
                 basis: basis.unwrap_or(Basis::Wire),
                 captures: vec![CaptureDigest { name, sha256: "0f".repeat(32) }],
                 padding: None,
+                block_rest: None,
                 certainty: fixed.clamp(0.0, 1.0),
                 warnings: Vec::new(),
                 found_with,
@@ -161,6 +162,33 @@ prop_compose! {
             },
         }
     }
+}
+
+#[test]
+fn what_blocks_leave_reads_back_and_is_checked() {
+    let mut in_blocks = model();
+    in_blocks.learned.basis = Basis::Plaintext { cipher_suite: "CBC".into(), record_overhead: [37, 52] };
+    // 11 + 37 is a multiple of 16; behind a MAC that is not encrypted blocks end at 15.
+    in_blocks.learned.observe_blocks([27, 43, 43, 47]);
+    assert_eq!((in_blocks.learned.block_rest, in_blocks.learned.blocks().unwrap().rest), (None, 11));
+    assert!(!in_blocks.to_toml().contains("block_rest"));
+    in_blocks.learned.observe_blocks([27, 31, 31, 47]);
+    assert_eq!(in_blocks.learned.blocks(), Some(SizeBlocks { bytes: 16, rest: 15 }));
+    let text = in_blocks.to_toml();
+    assert!(text.contains("block_rest = 15\n") && text.contains("schema = 2"), "{text}");
+    assert_eq!(Model::from_toml(&text), Ok(in_blocks.clone()));
+    let fault = Model::from_toml(&text.replace("block_rest = 15", "block_rest = 16")).unwrap_err();
+    assert!(fault.to_string().contains("modulo 16 bytes: 16 is not less"), "{fault}");
+    let fault = Model::from_toml(&text.replace("[37, 52]", "[37, 37]")).unwrap_err();
+    assert!(fault.to_string().contains("`block_rest` is for sizes in blocks"), "{fault}");
+    // No rest that more than half of them leave is one of blocks, as sizes of QUIC show.
+    in_blocks.learned.observe_blocks([27, 28, 31, 31]);
+    assert_eq!(in_blocks.learned.block_rest, None);
+    in_blocks.learned.padding = Some(LearnedPadding::Modulo(32));
+    in_blocks.learned.observe_blocks([3, 35, 67]);
+    assert_eq!(in_blocks.learned.blocks(), Some(SizeBlocks { bytes: 32, rest: 3 }));
+    let blocks = in_blocks.learned.blocks().unwrap();
+    assert_eq!([0, 3, 4, 35, 36].map(|size| blocks.greatest(size)), [3, 3, 35, 35, 67]);
 }
 
 #[test]
