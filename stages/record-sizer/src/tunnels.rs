@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol, Transport};
 
 use crate::chunk::Chunk;
+use crate::dtls::DtlsFlow;
 use crate::message::{FlowEnds, Found, Message, ReplayWindow};
 
 /// The port that its documentation gives as an example, and most people take.
@@ -19,8 +20,16 @@ const TAG: u32 = 16;
 /// What packets are padded to.
 const BLOCK: u64 = 16;
 
-/// The port of ESP in UDP, which it shares with IKE.
+/// No packet of WireGuard has a counter that reaches this: keys are used for three minutes (its whitepaper, section 6.1),
+/// and no link carries so many packets in that time. Other bytes at that place are less in one of 16 million cases.
+const COUNTERS_END: u64 = 1 << 40;
+
+/// The port of ESP in UDP, which it shares with IKE. Whatever else passes through a NAT may use it as well.
 const ESP_PORT: u16 = 4500;
+
+/// Bytes of STUN's header (RFC 8489, section 5), and the magic cookie in it.
+const STUN_HEADER: u64 = 20;
+const STUN_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 
 /// Bytes of the index and the sequence number.
 const ESP_HEADER: usize = 8;
@@ -57,11 +66,24 @@ impl TunnelMessage {
             _ => None,
         }
     }
+
+    /// Whether the counter is one of WireGuard, too.
+    fn is_likely(self) -> bool {
+        !matches!(self, Self::Packet { counter: COUNTERS_END.., .. })
+    }
 }
 
-/// Whether a flow is of ESP: over IP, or by one of its ports.
-fn is_esp(ends: &FlowEnds) -> bool {
-    ends.transport == Transport::Esp || ends.has_port(ESP_PORT)
+/// Whether a datagram to the port of ESP is of another protocol, by more than chance: STUN, DTLS or WireGuard. An index
+/// begins like theirs in one of 4 billion cases, and then other places have to agree, too.
+fn is_anothers(chunk: &Chunk<'_>) -> bool {
+    let is_stun = |start: &[u8; 8]| {
+        let &[kind, _, high, low, cookie @ ..] = start;
+        let length = u64::from(u16::from_be_bytes([high, low]));
+        kind < 0x40 && cookie == STUN_COOKIE && length.is_multiple_of(4) && length + STUN_HEADER == chunk.length()
+    };
+    chunk.payload.first_chunk().is_some_and(is_stun)
+        || TunnelMessage::read(chunk).is_some_and(TunnelMessage::is_likely)
+        || DtlsFlow::begin(chunk).is_some_and(|begun| begun.is_certain())
 }
 
 /// Whether a flow is of WireGuard by one of its ports.
@@ -72,18 +94,20 @@ pub(crate) fn is_wireguard(ends: &FlowEnds) -> bool {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TunnelFlow {
     is_reported: bool,
+    /// Whether others may use the ports, too.
+    shares_port: bool,
     seen: PerDirection<ReplayWindow>,
 }
 
 impl TunnelFlow {
     /// A tunnel of WireGuard, if the datagram is of one. On another port than its own, only a handshake shows it, which
-    /// comes every two minutes: packets begin like other binary messages.
+    /// comes every two minutes: packets begin like other binary messages. On that of ESP nothing else begins like them.
     pub(crate) fn begin_wireguard(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
-        let is_its_port = ends.is_some_and(is_wireguard);
-        match TunnelMessage::read(chunk)? {
-            TunnelMessage::Packet { .. } if !is_its_port => None,
-            _ => Some(Self::default()),
-        }
+        let message = TunnelMessage::read(chunk)?;
+        let is_its_port = || ends.is_some_and(is_wireguard);
+        let is_handshake = matches!(message, TunnelMessage::Handshake);
+        let is_no_esp = || message.is_likely() && ends.is_some_and(|ends| ends.has_port(ESP_PORT));
+        (is_handshake || is_its_port() || is_no_esp()).then(Self::default)
     }
 
     pub(crate) fn take_wireguard(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
@@ -108,12 +132,15 @@ impl TunnelFlow {
         true
     }
 
+    /// A flow of ESP, if the datagram may be of it: over IP, or by one of its ports.
     pub(crate) fn begin_esp(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
-        ends.filter(|ends| is_esp(ends)).and(esp_header(chunk)).map(|_| Self::default())
+        let ends = ends.filter(|ends| ends.transport == Transport::Esp || ends.has_port(ESP_PORT))?;
+        let begun = Self { shares_port: ends.transport != Transport::Esp, ..Self::default() };
+        begun.esp_header(chunk).map(|_| begun)
     }
 
     pub(crate) fn take_esp(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        let Some((index, number)) = esp_header(&chunk) else { return false };
+        let Some((index, number)) = self.esp_header(&chunk) else { return false };
         found.read.push(0..ESP_HEADER);
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Esp.name());
         if !self.seen.of_mut(direction).insert(index, number.into()) {
@@ -125,12 +152,13 @@ impl TunnelFlow {
         found.message(Message::data(Protocol::Esp, direction, [chunk.time_ns; 2], length).with_plaintext(plaintext));
         true
     }
-}
 
-/// The index and the sequence number. In UDP, four zeros come before IKE, and one byte keeps the ports open.
-fn esp_header(chunk: &Chunk<'_>) -> Option<(u32, u32)> {
-    let &[i0, i1, i2, i3, s0, s1, s2, s3] = chunk.payload.first_chunk::<ESP_HEADER>()?;
-    let index = u32::from_be_bytes([i0, i1, i2, i3]);
-    let is_long_enough = chunk.length() >= ESP_HEADER as u64 + ADDED[0];
-    (index != 0 && is_long_enough).then_some((index, u32::from_be_bytes([s0, s1, s2, s3])))
+    /// The index and the sequence number. In UDP, four zeros come before IKE, and one byte keeps the ports open.
+    fn esp_header(&self, chunk: &Chunk<'_>) -> Option<(u32, u32)> {
+        let &[i0, i1, i2, i3, s0, s1, s2, s3] = chunk.payload.first_chunk::<ESP_HEADER>()?;
+        let index = u32::from_be_bytes([i0, i1, i2, i3]);
+        let is_long_enough = chunk.length() >= ESP_HEADER as u64 + ADDED[0];
+        let is_its_own = index != 0 && is_long_enough && !(self.shares_port && is_anothers(chunk));
+        is_its_own.then_some((index, u32::from_be_bytes([s0, s1, s2, s3])))
+    }
 }

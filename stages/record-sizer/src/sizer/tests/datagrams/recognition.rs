@@ -142,3 +142,80 @@ fn a_one_byte_datagram_and_what_gets_no_size_is_loss_of_a_known_flow() {
     assert_eq!((records(&frames).len(), lost), (59, 69));
     assert_eq!(notices(&frames, "loss").len(), 1);
 }
+
+/// A message of STUN with so many attributes of eight bytes.
+fn stun(attributes: usize, noise: &mut Noise) -> Vec<u8> {
+    let length = (8 * attributes) as u8;
+    [&[0, 1, 0, length, 0x21, 0x12, 0xa4, 0x42][..], &noise.bytes(12 + 8 * attributes)].concat()
+}
+
+/// The records of datagrams to the port of ESP, by protocol.
+fn found_on_esps_port(datagrams: &[(Direction, Vec<u8>)]) -> Vec<(String, usize)> {
+    let (frames, _) = found(&Options::default(), [40_000, 4500], &timed(datagrams.to_vec()));
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for record in records(&frames) {
+        let name = record.protocol.name().to_owned();
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    counts
+}
+
+fn of(name: &str, count: usize) -> Vec<(String, usize)> {
+    vec![(name.to_owned(), count)]
+}
+
+#[test]
+fn what_others_send_to_the_port_of_esp_is_theirs() {
+    let mut noise = Noise(11);
+    let both = |at: usize| if at.is_multiple_of(3) { FROM } else { TO };
+    // A tunnel from its middle: both directions, or one.
+    let tunnel: Vec<_> = (0..40).map(|at| (both(at), wireguard(at, &mut noise))).collect();
+    assert_eq!(found_on_esps_port(&tunnel), of("wireguard", 40));
+    let one_way: Vec<_> = tunnel.iter().map(|(_, payload)| (TO, payload.clone())).collect();
+    assert_eq!(found_on_esps_port(&one_way), of("wireguard", 40));
+    assert_eq!(found_on_esps_port(&tunnel[..1]), of("wireguard", 1));
+    // With STUN, which finds the way through a NAT, before, between and behind.
+    for (name, make) in [("wireguard", wireguard as Make), ("dtls", dtls), ("esp", esp)] {
+        for place in [0, 1, 2] {
+            let mixed: Vec<_> = (0..60)
+                .map(|at| {
+                    let is_stun = at % 3 == place;
+                    (both(at / 2), if is_stun { stun(at % 5, &mut noise) } else { make(at, &mut noise) })
+                })
+                .collect();
+            assert_eq!(found_on_esps_port(&mixed), of(name, 40), "{name} {place}");
+        }
+    }
+    assert_eq!(found_on_esps_port(&(0..9).map(|at| (TO, stun(at, &mut noise))).collect::<Vec<_>>()), []);
+    // An odd one before, which may be of ESP, ends with the next one.
+    let odd = [(FROM, noise.bytes(80))];
+    let behind = [&odd[..], &tunnel].concat();
+    assert_eq!(found_on_esps_port(&behind), [("esp".to_owned(), 1), ("wireguard".to_owned(), 40)]);
+}
+
+#[test]
+fn esp_stays_esp_whatever_its_index_is() {
+    let mut noise = Noise(12);
+    let with_index = |index: u32, number: u32, noise: &mut Noise, bytes: usize| {
+        [&index.to_be_bytes()[..], &number.to_be_bytes(), &noise.bytes(bytes)].concat()
+    };
+    // Indexes that begin like messages of WireGuard, STUN and DTLS, with lengths that are multiples of 16.
+    for index in [0x0400_0000, 0x0100_0000, 0x0001_0048, 0x17fe_fd00, 0x16fe_ff00, 0xc5d1_9b02] {
+        for first in [1, 0x2112_a400] {
+            let datagrams: Vec<_> = (0..120)
+                .map(|at| (TO, with_index(index, first + at, &mut noise, 56 + 16 * (at as usize % 4))))
+                .collect();
+            assert_eq!(found_on_esps_port(&datagrams), of("esp", 120), "{index:x} {first:x}");
+            assert_eq!(found_on_esps_port(&datagrams[..1]), of("esp", 1), "{index:x} {first:x}");
+        }
+    }
+    // AES-GCM whose initialization vector counts from its last byte.
+    let counts = |at: u8, noise: &mut Noise| {
+        [&[4, 0, 0, 0, 0, 0, 0, at][..], &[0, 0, 0, 0, 0, 0, 0, at], &noise.bytes(48)].concat()
+    };
+    let datagrams: Vec<_> = (1..60).map(|at| (TO, counts(at, &mut noise))).collect();
+    assert_eq!(found_on_esps_port(&datagrams), of("esp", 59));
+}
