@@ -12,9 +12,9 @@ use crate::framing::{self, LengthFramer};
 use crate::handshake::HandshakeReader;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
-use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
+use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning, beyond};
 use crate::record::RecordWalker;
-use crate::rivals::{Rivals, Run, StreamPosition};
+use crate::rivals::{Rivals, Run, StreamPosition, is_near};
 use crate::session::{Negotiation, SessionKeys, TlsSession};
 
 /// How long a connection seen from the middle waits for earlier segments, in nanoseconds.
@@ -186,10 +186,35 @@ impl Connection {
         Some(self.successor(direction, run))
     }
 
-    /// Takes a FIN without payload; true if bytes are missing before it.
-    pub(crate) fn end(&mut self, segment: &Segment<'_>) -> bool {
-        let position = self.streams.of(segment.direction).position;
-        position.is_known() && segment.sequence != position.next && self.reassembly(segment.direction).end(segment)
+    /// Whether a segment without payload says that bytes are missing of its own direction, by its place, and of the other
+    /// one, which it acknowledges: more than a FIN counts as.
+    #[inline]
+    pub(crate) fn says_missing(&self, segment: &Segment<'_>) -> [bool; 2] {
+        let missing = |direction: Direction, number: u32| {
+            let position = &self.streams.of(direction).position;
+            if position.is_known() { beyond(number, position.next) } else { 0 }
+        };
+        let is_fin = segment.flags & Segment::FIN != 0;
+        let acknowledged = segment.acknowledgement.map_or(0, |number| missing(segment.direction.reversed(), number));
+        [missing(segment.direction, segment.sequence) > i64::from(!is_fin), acknowledged > 1]
+    }
+
+    /// Takes a segment without payload that says that bytes are missing. While another connection may have begun, it may
+    /// be of that.
+    pub(crate) fn note_missing(&mut self, segment: &Segment<'_>) {
+        let [own, other] = self.says_missing(segment);
+        let has_rivals = |busy: &BusyState| busy.streams.both().iter().any(|stream| !stream.pending.rivals.is_empty());
+        if self.busy.as_deref().is_some_and(has_rivals) {
+            return;
+        }
+        if own {
+            self.reassembly(segment.direction).note_sent(segment);
+        }
+        let position = &self.streams.of(segment.direction).position;
+        let is_of_this = !position.is_known() || is_near(segment.sequence, position.next);
+        if let Some(number) = segment.acknowledgement.filter(|_| other && is_of_this) {
+            self.reassembly(segment.direction.reversed()).note_received(number);
+        }
     }
 
     /// Another connection that was not contradicted, at the end of the traffic.

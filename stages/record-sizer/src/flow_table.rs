@@ -47,6 +47,12 @@ impl<V> FlowTable<V> {
         self.values.get_index_mut(index).map(|(_, value)| value)
     }
 
+    /// A value that is not used by this: it is forgotten as if nobody had looked.
+    #[inline]
+    pub(crate) fn look_up(&self, flow: u64) -> Option<&V> {
+        self.values.get(&flow)
+    }
+
     pub(crate) fn insert(&mut self, flow: u64, value: V) -> &mut V {
         let period = self.period;
         self.count_use();

@@ -47,23 +47,88 @@ pub(crate) trait OrderedStream {
 
 /// The state of a direction while segments are out of order.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the direction")]
 pub(crate) struct PendingSegments {
     held: HeldSegments,
     /// While segments are held: the position of the next byte, or of the first held one while the first byte is
     /// unknown. Sequence numbers stand for the positions nearest to it.
     near: u64,
     pub(crate) rivals: Rivals,
-    /// The last acknowledgement number of the other side while segments are held.
-    acknowledged: Option<u32>,
+    /// The last acknowledgement number of the other side while segments are held, once there was one.
+    acknowledged: u32,
+    has_acknowledged: bool,
     /// Whether the wait is over, but nothing confirms what is held.
     is_doubted: bool,
     /// Whether data continued the stream while others were held.
     has_continued: bool,
-    /// The sequence number of a FIN behind bytes that are missing, if there was one.
-    end: u32,
-    has_end: bool,
-    is_end_acknowledged: bool,
+    unseen: Option<Box<UnseenBytes>>,
+}
+
+/// What packets without payload say of bytes behind those that were seen. They may still come, and are given up only with
+/// the connection; one packet alone may be forged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct UnseenBytes {
+    /// The greatest sequence number behind them that their sender gave, as that of a FIN.
+    sent: u32,
+    has_sent: bool,
+    /// How many of the numbers that the other side has acknowledged are known, and the greatest two of them, which may be
+    /// the same. A number may count a FIN that was not seen.
+    receipts: u8,
+    received: [u32; 2],
+}
+
+impl UnseenBytes {
+    fn is_empty(self) -> bool {
+        !self.has_sent && self.receipts == 0
+    }
+
+    fn add_sent(&mut self, sequence: u32, next: u32) {
+        if !self.has_sent || self.sent.wrapping_sub(next) < sequence.wrapping_sub(next) {
+            (self.sent, self.has_sent) = (sequence, true);
+        }
+    }
+
+    fn add_received(&mut self, number: u32, next: u32) {
+        let [greatest, second] = self.received;
+        let is_after = |known: u32| number.wrapping_sub(next) >= known.wrapping_sub(next);
+        self.received = match self.receipts {
+            0 => [number; 2],
+            _ if is_after(greatest) => [number, greatest],
+            2.. if !is_after(second) => [greatest, second],
+            _ => [greatest, number],
+        };
+        self.receipts = (self.receipts + 1).min(2);
+    }
+
+    /// Forgets what the stream has come to, and a number that a FIN alone explains.
+    fn forget_before(&mut self, next: u32) {
+        self.has_sent &= beyond(self.sent, next) > 0;
+        let left = self.received.into_iter().take(self.receipts.into()).filter(|number| beyond(*number, next) > 1);
+        self.receipts = left.count() as u8;
+    }
+
+    /// How many bytes are missing, by two packets: two of the other side, or one of each. `accepted` is what the other side
+    /// has acknowledged with data that was accepted. Without a number of the sender's FIN, a FIN may count as a byte.
+    fn missing(self, accepted: Option<u32>, next: u32) -> u64 {
+        let count = |number: u32| beyond(number, next).max(0).unsigned_abs();
+        let sent = if self.has_sent { count(self.sent) } else { 0 };
+        let mut received = self.received.map(count);
+        received.iter_mut().skip(self.receipts.into()).for_each(|bytes| *bytes = 0);
+        let accepted = accepted.map_or(0, count);
+        let [greatest, second] = received.map(|bytes| bytes.max(accepted));
+        match greatest.max(second) {
+            // Of the FIN that was seen.
+            most if sent > 0 && most == sent + 1 => sent,
+            // Of a FIN, or of nothing.
+            most if sent == 0 && most <= 1 => 0,
+            most => most.min(sent).max(greatest.min(second)),
+        }
+    }
+}
+
+/// By how many bytes a number is beyond the next byte of a stream; 0 or less where it is not, or farther than a window.
+pub(crate) fn beyond(number: u32, next: u32) -> i64 {
+    let distance = i64::from(number.wrapping_sub(next).cast_signed());
+    if distance <= WINDOW { distance } else { 0 }
 }
 
 /// What a direction has to know of its connection besides its own segments.
@@ -90,12 +155,12 @@ pub(crate) enum SynMeaning {
 impl PendingSegments {
     /// Whether the segments so far need nothing here.
     pub(crate) fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.rivals.is_empty() && !self.has_end
+        self.held.is_empty() && self.rivals.is_empty() && self.unseen.is_none()
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.held.bytes() + self.rivals.memory_bytes() + usize::from(self.has_end)
+        self.held.bytes() + self.rivals.memory_bytes() + usize::from(self.unseen.is_some())
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -293,6 +358,7 @@ impl Reassembly<'_> {
             }
             self.position.start_gap(0);
             out.gap(0, time_ns);
+            (self.position.has_jumped, self.pending.unseen) = (true, None);
         }
         if !self.position.is_known() {
             (self.position.first, self.position.start) = (run.start, StreamStart::Assumed);
@@ -308,9 +374,9 @@ impl Reassembly<'_> {
     /// confirms that there is one.
     pub(crate) fn acknowledge(&mut self, acknowledgement: u32, out: &mut impl OrderedStream) -> Option<Run> {
         if self.acknowledges_held(acknowledgement) {
-            (self.pending.acknowledged, self.pending.is_doubted) = (Some(acknowledgement), false);
+            let pending = &mut *self.pending;
+            (pending.acknowledged, pending.has_acknowledged, pending.is_doubted) = (acknowledgement, true, false);
         }
-        self.pending.is_end_acknowledged |= acknowledgement == self.pending.end.wrapping_add(1);
         self.pending.rivals.acknowledge(acknowledgement, self.position.next);
         self.take_over(out)
     }
@@ -369,7 +435,7 @@ impl Reassembly<'_> {
         }
         self.forget_doubts();
         if self.pending.held.is_empty() {
-            self.give_up_end(time_ns, out);
+            self.give_up_unseen(time_ns, out);
         }
     }
 
@@ -401,25 +467,27 @@ impl Reassembly<'_> {
         }
     }
 
-    /// Takes a FIN without payload; true if bytes are missing before it. They are given up only with the connection.
-    pub(crate) fn end(&mut self, segment: &Segment<'_>) -> bool {
-        let missing = i64::from(segment.sequence.wrapping_sub(self.position.next).cast_signed());
-        let is_end = (1..=WINDOW).contains(&missing) && self.acknowledges_other_side(segment);
-        if is_end && !(self.pending.has_end && self.pending.end == segment.sequence) {
-            let pending = &mut *self.pending;
-            (pending.end, pending.has_end, pending.is_end_acknowledged) = (segment.sequence, true, false);
+    /// Notes that a segment without payload of this side says that bytes are missing before it.
+    pub(crate) fn note_sent(&mut self, segment: &Segment<'_>) {
+        if self.acknowledges_other_side(segment) {
+            self.pending.unseen.get_or_insert_default().add_sent(segment.sequence, self.position.next);
         }
-        is_end
     }
 
-    /// Gives up the bytes that are missing before a FIN, if the other side acknowledges that it has received them.
-    fn give_up_end(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
-        let missing = self.pending.end.wrapping_sub(self.position.next);
-        let is_behind = std::mem::take(&mut self.pending.has_end) && (1..=WINDOW).contains(&missing.into());
-        if is_behind && self.pending.is_end_acknowledged {
-            self.position.start_gap(missing.into());
-            out.gap(missing.into(), time_ns);
-            self.position.next = self.pending.end;
+    /// Notes that the other side, in a segment without payload, acknowledges bytes that are missing.
+    pub(crate) fn note_received(&mut self, acknowledgement: u32) {
+        self.pending.unseen.get_or_insert_default().add_received(acknowledgement, self.position.next);
+    }
+
+    /// Gives up the bytes behind those that were seen, if it is confirmed that there are any.
+    fn give_up_unseen(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
+        let unseen = self.pending.unseen.take().map_or_else(UnseenBytes::default, |unseen| *unseen);
+        let accepted = self.context.other_acknowledgement.filter(|_| !self.position.has_jumped);
+        let missing = unseen.missing(accepted, self.position.next);
+        if missing > 0 && self.position.is_known() {
+            self.position.start_gap(missing);
+            out.gap(missing, time_ns);
+            self.position.next = self.position.next.wrapping_add(missing as u32);
         }
     }
 
@@ -436,7 +504,8 @@ impl Reassembly<'_> {
 
     /// Whether the first held segments are believed although bytes are missing before them.
     fn is_confirmed(&self) -> bool {
-        let by = [self.pending.acknowledged, self.context.other_acknowledgement];
+        let PendingSegments { acknowledged, has_acknowledged, .. } = *self.pending;
+        let by = [has_acknowledged.then_some(acknowledged), self.context.other_acknowledgement];
         by.into_iter().flatten().any(|number| self.acknowledges_held(number)) || self.pending.held.has_run(self.proof())
     }
 
@@ -476,8 +545,8 @@ impl Reassembly<'_> {
     }
 
     fn forget_doubts(&mut self) {
-        let PendingSegments { acknowledged, is_doubted, has_continued, .. } = &mut *self.pending;
-        (*acknowledged, *is_doubted, *has_continued) = (None, false, false);
+        let PendingSegments { has_acknowledged, is_doubted, has_continued, .. } = &mut *self.pending;
+        (*has_acknowledged, *is_doubted, *has_continued) = (false, false, false);
     }
 
     /// Holds those bytes of a chunk that are not held yet.
@@ -539,7 +608,10 @@ impl Reassembly<'_> {
         }
         self.position.next = next as u32;
         self.pending.near = next;
-        self.pending.has_end &= self.pending.end != next as u32;
+        if let Some(unseen) = &mut self.pending.unseen {
+            unseen.forget_before(next as u32);
+            self.pending.unseen.take_if(|unseen| unseen.is_empty());
+        }
         if self.pending.held.is_empty() {
             self.forget_doubts();
         } else if self.pending.held.is_all_padding() {

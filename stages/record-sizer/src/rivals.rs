@@ -31,6 +31,8 @@ pub(crate) struct StreamPosition {
     pub(crate) start: StreamStart,
     pub(crate) has_acknowledgement: bool,
     pub(crate) has_gap: bool,
+    /// Whether the stream has gone on somewhere else: what was acknowledged before says nothing of it.
+    pub(crate) has_jumped: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -107,9 +107,11 @@ impl RecordSizer {
         let is_reset = segment.flags & Segment::RST != 0;
         let segment = &if is_reset { Segment { length: 0, payload: &[], ..*segment } } else { *segment };
         if segment.length == 0 && segment.flags & Segment::SYN == 0 {
-            let is_behind_missing = segment.flags & Segment::FIN != 0
-                && self.connections.find(segment.flow).is_some_and(|connection| connection.end(segment));
-            let matters = is_behind_missing || self.awaits_acknowledgements();
+            let says_missing = self.says_missing(segment);
+            if says_missing && let Some(connection) = self.connections.find(segment.flow) {
+                connection.note_missing(segment);
+            }
+            let matters = says_missing || self.awaits_acknowledgements();
             return if matters { self.acknowledgement(segment, out) } else { Ok(()) };
         }
         if self.is_eviction_due() {
@@ -157,6 +159,12 @@ impl RecordSizer {
     #[inline]
     fn awaits_acknowledgements(&self) -> bool {
         self.held_flows.bytes > 0
+    }
+
+    /// Whether a segment without payload says that bytes of its connection are missing.
+    #[inline]
+    fn says_missing(&self, segment: &Segment<'_>) -> bool {
+        self.connections.look_up(segment.flow).is_some_and(|connection| connection.says_missing(segment) != [false; 2])
     }
 
     fn acknowledgement(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {

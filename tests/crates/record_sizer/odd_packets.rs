@@ -387,6 +387,109 @@ fn bytes_missing_before_an_acknowledged_fin_are_said() {
 }
 
 #[test]
+fn bytes_missing_together_with_their_fin_are_said() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300)];
+    let bytes = stream(&lengths, &mut Noise(25));
+    let answer = stream(&[(23, 70)], &mut Noise(26));
+    for first in [1000, u32::MAX - 400] {
+        let end = first.wrapping_add(bytes.len() as u32);
+        let at = |offset: usize| first.wrapping_add(offset as u32);
+        let rows = |until: usize, behind: &[OwnedSegment]| {
+            let opened = [syn(FROM, first.wrapping_sub(1), 0), syn(TO, 4999, 0)];
+            let greeting = pushed(segment(TO, 5000, &answer, MILLISECOND));
+            let data = segments(FROM, first, &bytes[..until], 150);
+            [&opened[..], &[OwnedSegment { acknowledgement: Some(first), ..greeting }], &data, behind].concat()
+        };
+        let acknowledging = |number: u32, ms: i64| empty(TO, 0, 5075, number, ms * MILLISECOND);
+        let closing = |number: u32, ms: i64| empty(TO, Segment::FIN, 5075, number, ms * MILLISECOND);
+        let behind_fin = end.wrapping_add(1);
+        let last = empty(FROM, 0, behind_fin, 5076, 130 * MILLISECOND);
+        let reset = empty(FROM, Segment::RST, end, 5075, 130 * MILLISECOND);
+        let goes_on = pushed(segment(TO, 5075, &answer, 130 * MILLISECOND));
+        let goes_on = OwnedSegment { acknowledgement: Some(end), ..goes_on };
+        // Two packets say it. Where no number is without the FIN, that counts as a byte.
+        let endings = [
+            (vec![acknowledging(behind_fin, 110), closing(behind_fin, 111)], 1),
+            (vec![acknowledging(end, 110), acknowledging(behind_fin, 111), closing(behind_fin, 112)], 1),
+            (vec![acknowledging(end, 110), closing(behind_fin, 111)], 0),
+            (vec![closing(behind_fin, 111), last.clone()], 1),
+            (vec![acknowledging(end, 110), reset.clone()], 0),
+            (vec![acknowledging(at(200), 109), acknowledging(end, 110), acknowledging(end, 111)], 0),
+            (vec![goes_on.clone()], 0),
+        ];
+        let (until, inside) = (bytes.len() - 305, bytes.len() - 200);
+        for (ending, more) in &endings {
+            let missing = rows(until, ending);
+            let frames = size(&missing);
+            assert_eq!(records(&frames, FROM), lengths[..3], "{ending:?}");
+            assert_eq!(notices(&frames).first().map(String::as_str), Some("gap"), "{ending:?}");
+            let answers = records(&frames, TO).len() as u64 * 75;
+            assert_eq!(payload(&missing), (680 + more + answers, 305 + more), "{ending:?}");
+            // Of a record whose header was seen, nothing is lost.
+            let missing = rows(inside, ending);
+            assert_eq!((records(&size(&missing), FROM), payload(&missing).1), (lengths.to_vec(), *more), "{ending:?}");
+            assert_eq!(notices(&size(&missing)).first().map(String::as_str), Some("gap"), "{ending:?}");
+            // Another connection on the same ports is not missing what the first one is.
+            let next = [syn(FROM, 70_000, 200 * MILLISECOND), syn(TO, 90_000, 201 * MILLISECOND)];
+            let next = [&next[..], &segments(FROM, 70_001, &stream(&lengths, &mut Noise(27)), 150)].concat();
+            let both = [missing, next.into_iter().map(|row| later(row, 200)).collect()].concat();
+            let frames = size(&both);
+            assert_eq!(records(&frames, FROM), [lengths, lengths].concat(), "{ending:?}");
+            assert_eq!(notices(&frames).first().map(String::as_str), Some("gap"), "{ending:?}");
+            // What comes late is not missing, nor is a FIN alone.
+            let late = segment(FROM, at(until), &bytes[until..], 140 * MILLISECOND);
+            let whole = [rows(until, ending), vec![late]].concat();
+            assert_eq!((records(&size(&whole), FROM), payload(&whole).1), (lengths.to_vec(), 0), "{ending:?}");
+            assert_eq!(notices(&size(&rows(bytes.len(), ending))), Vec::<String>::new(), "{ending:?}");
+        }
+        // One packet may be forged, and whoever sends several says nothing without the other side.
+        let alone = [vec![acknowledging(end, 110)], vec![reset.clone()], vec![reset, last.clone(), last]];
+        for ending in alone {
+            let rows = rows(until, &ending);
+            assert_eq!((notices(&size(&rows)), payload(&rows)), (vec![], (450, 0)), "{ending:?}");
+        }
+        // Nor do the numbers of another connection, whose first data was not captured.
+        let elsewhere = at(600_000);
+        let others = [
+            syn(FROM, elsewhere.wrapping_sub(1), 200 * MILLISECOND),
+            OwnedSegment { flags: Segment::SYN | Segment::ACK, ..empty(TO, 0, 90_000, elsewhere, 201 * MILLISECOND) },
+            empty(FROM, 0, elsewhere, 90_001, 202 * MILLISECOND),
+            empty(TO, 0, 90_001, at(600_100), 203 * MILLISECOND),
+            empty(TO, Segment::FIN, 90_001, at(600_100), 204 * MILLISECOND),
+        ];
+        let rows = rows(bytes.len(), &others);
+        assert_eq!((notices(&size(&rows)), payload(&rows)), (vec![], (755, 0)));
+    }
+}
+
+#[test]
+fn a_stream_that_goes_on_elsewhere_is_not_missing_what_was_acknowledged_before() {
+    let mut noise = Noise(28);
+    for back in [20_000_u32, 1_000_000, 3_000_000] {
+        let (mut rows, mut next) = (vec![syn(FROM, 8_999_999, 0), syn(TO, 8_999_999, 0)], [9_000_000_u32; 2]);
+        for at in 0..24_i64 {
+            if at == 12 {
+                next = next.map(|number| number - back);
+            }
+            let bytes = stream(&[(23, 100 + at as u16)], &mut noise);
+            let (own, other, direction) = if at % 2 == 0 { (0, 1, FROM) } else { (1, 0, TO) };
+            let row = pushed(segment(direction, next[own], &bytes, at * 5_000 * MILLISECOND));
+            rows.push(OwnedSegment { acknowledgement: Some(next[other]), ..row });
+            next[own] += bytes.len() as u32;
+        }
+        let frames = size(&rows);
+        let says_bytes = |frame: &&Frame| matches!(frame, Frame::Notice(notice) if notice.bytes.is_some());
+        assert_eq!(frames.iter().filter(says_bytes).count(), 0, "{back}");
+        assert_eq!(records(&frames, FROM).len() + records(&frames, TO).len(), 24, "{back}");
+    }
+}
+
+/// The same segment later.
+fn later(row: OwnedSegment, milliseconds: i64) -> OwnedSegment {
+    OwnedSegment { time_ns: row.time_ns + milliseconds * MILLISECOND, ..row }
+}
+
+#[test]
 fn text_in_a_reset_is_no_part_of_the_stream() {
     let lengths = [(22, 60), (23, 100), (23, 200)];
     let bytes = stream(&lengths, &mut Noise(24));
