@@ -175,7 +175,9 @@ impl FlowFilter {
         };
         let Some(fragment) = packet.fragment else { return self.whole_packet(&packet, carrier, context) };
         let is_gateways = self.gateway_ends(&packet, carrier).is_some();
-        if !is_gateways && (carrier.is_tunnel || !may_be_tunnel(packet.payload.protocol)) {
+        let may_be_tunnel =
+            || may_be_tunnel(packet.payload.protocol) || self.other_fragments.awaits(&packet, carrier.apart, fragment);
+        if !is_gateways && (carrier.is_tunnel || !may_be_tunnel()) {
             return Ok(None);
         }
         self.counters.fragments += 1;
@@ -186,8 +188,8 @@ impl FlowFilter {
             context.writer.emit(notice)?;
         }
         if let Ok(Some(whole)) = &added {
-            let (protocol, bytes) = (packet.payload.protocol, CapturedBytes::new(&whole.data, whole.length));
-            let payload = IpPayload { protocol, bytes }.after_extensions();
+            let bytes = CapturedBytes::new(&whole.data, whole.length);
+            let payload = IpPayload { protocol: whole.protocol, bytes }.after_extensions();
             return self.whole_packet(&IpPacket { payload, fragment: None, ..packet }, carrier, context);
         }
         self.counters.gateway_packets += u64::from(is_gateways);

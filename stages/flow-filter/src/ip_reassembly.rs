@@ -41,7 +41,8 @@ const LONGEST_PACKET: u32 = 65_535;
 struct PacketKey {
     /// Compared first: it differs in nearly all packets.
     identification: u32,
-    protocol: u8,
+    /// `None` in IPv6, whose later fragments may name another one than the first (RFC 8200, section 4.5).
+    protocol: Option<u8>,
     encapsulation: Option<Encapsulation>,
     source: IpAddr,
     destination: IpAddr,
@@ -49,6 +50,8 @@ struct PacketKey {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReassembledPayload {
+    /// What the first fragment names.
+    pub(crate) protocol: u8,
     /// Bytes on the wire.
     pub(crate) length: u32,
     /// What was captured of its beginning.
@@ -90,6 +93,8 @@ struct Held {
 struct PartialPacket {
     key: PacketKey,
     since_ns: i64,
+    /// What the fragment named that came first of those with the first byte; 0 before it came.
+    protocol: u8,
     /// Where the last fragment ends, once it came.
     end: Option<u32>,
     pieces: BTreeMap<u32, Piece>,
@@ -140,13 +145,7 @@ impl IpReassembly {
         if end > LONGEST_PACKET || start == end {
             return Err(InvalidFragment);
         }
-        let key = PacketKey {
-            encapsulation,
-            source: packet.source,
-            destination: packet.destination,
-            identification: fragment.identification,
-            protocol: packet.payload.protocol,
-        };
+        let key = PacketKey::of(packet, encapsulation, fragment);
         // An identification is used again after a while: what is left of the packet before is not part of this one.
         let mut known = self.partial.iter().position(|partial| partial.key == key);
         let is_left = |partial: &PartialPacket| partial.since_ns.abs_diff(time_ns) > TIMEOUT_NS;
@@ -164,6 +163,9 @@ impl IpReassembly {
         if fragment.is_last {
             partial.end.get_or_insert(end);
         }
+        if start == 0 && !partial.pieces.contains_key(&0) {
+            partial.protocol = packet.payload.protocol;
+        }
         partial.add(start, end, payload.data());
         held.bytes += partial.bytes - before;
         if partial.is_complete() {
@@ -176,6 +178,17 @@ impl IpReassembly {
             self.give_up_of_greatest(incomplete, |held| held.bytes);
         }
         Ok(None)
+    }
+
+    /// Whether a fragment is of a packet of which others came.
+    pub(crate) fn awaits(
+        &self,
+        packet: &IpPacket<'_>,
+        encapsulation: Option<Encapsulation>,
+        fragment: Fragment,
+    ) -> bool {
+        let key = PacketKey::of(packet, encapsulation, fragment);
+        self.partial.iter().any(|partial| partial.key == key)
     }
 
     pub(crate) fn finish(&mut self) -> Vec<IncompletePacket> {
@@ -216,6 +229,12 @@ impl IpReassembly {
 }
 
 impl PacketKey {
+    fn of(packet: &IpPacket<'_>, encapsulation: Option<Encapsulation>, fragment: Fragment) -> Self {
+        let &IpPacket { source, destination, payload, .. } = packet;
+        let protocol = source.is_ipv4().then_some(payload.protocol);
+        Self { identification: fragment.identification, protocol, encapsulation, source, destination }
+    }
+
     fn pair(&self) -> [IpAddr; 2] {
         [self.source, self.destination]
     }
@@ -223,7 +242,7 @@ impl PacketKey {
 
 impl PartialPacket {
     fn new(key: PacketKey, since_ns: i64) -> Self {
-        Self { key, since_ns, end: None, pieces: BTreeMap::new(), received: 0, bytes: 0 }
+        Self { key, since_ns, protocol: 0, end: None, pieces: BTreeMap::new(), received: 0, bytes: 0 }
     }
 
     /// Fills the gaps between `start` and `end`.
@@ -268,7 +287,7 @@ impl PartialPacket {
             data.extend_from_slice(&piece.data);
         }
         data.truncate(length as usize);
-        ReassembledPayload { length, data }
+        ReassembledPayload { protocol: self.protocol, length, data }
     }
 }
 

@@ -100,6 +100,65 @@ fn fragments_of_strangers_do_not_evict_the_gateways() {
     assert_eq!(payloads(&frames), [vec![7; 100]]);
 }
 
+/// Fragments of IPv6 that name these next headers, in their order.
+fn naming(mut parts: Vec<Vec<u8>>, next_headers: &[u8]) -> Vec<Vec<u8>> {
+    for (part, next) in parts.iter_mut().zip(next_headers) {
+        part[40] = *next;
+    }
+    parts
+}
+
+/// A packet of IPv6 between these hosts with a payload of this protocol.
+fn ipv6(protocol: u8, hosts: [u8; 2], payload: &[u8]) -> Vec<u8> {
+    let [source, destination] = hosts.map(|host| [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[host]].concat());
+    [&[0x60, 0, 0, 0][..], &(payload.len() as u16).to_be_bytes(), &[protocol, 64], &source, &destination, payload]
+        .concat()
+}
+
+#[test]
+fn of_the_fragments_of_ipv6_the_first_names_the_protocol() {
+    let packet = tcp_over_ipv6(1, &[7; 100]);
+    let whole = segments(&filter(&gateways(), &[captured(RAW, packet.clone())]).0);
+    assert_eq!(whole.len(), 1);
+    for next_headers in [[6, 6, 6], [6, 17, 6], [6, 0, 59], [6, 44, 60], [6, 255, 1]] {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
+            let parts = naming(fragments(&packet, &[4, 8], 9), &next_headers);
+            let parts: Vec<_> = order.iter().map(|at: &usize| captured(RAW, parts[*at].clone())).collect();
+            let (frames, counts) = filter(&gateways(), &parts);
+            assert_eq!(segments(&frames), whole, "{next_headers:?} {order:?}");
+            assert_eq!((counts["incomplete_fragments"], counts["gateway_packets"]), (0, 3));
+        }
+    }
+    // With an extension header in front, which only the first one names.
+    let with_options = [&[6, 0, 1, 4, 0, 0, 0, 0][..], &packet[40..]].concat();
+    let with_options = [&packet[..4], &(with_options.len() as u16).to_be_bytes(), &[60], &packet[7..40], &with_options];
+    let parts = naming(fragments(&with_options.concat(), &[4, 8], 9), &[60, 6, 6]);
+    let parts: Vec<_> = parts.into_iter().map(|part| captured(RAW, part)).collect();
+    assert_eq!(segments(&filter(&gateways(), &parts).0), whole);
+    // What is first named otherwise is something else: two packets of IPv4 with one identification are two.
+    let parts = naming(fragments(&packet, &[4, 8], 9), &[59, 6, 6]);
+    let parts: Vec<_> = parts.into_iter().map(|part| captured(RAW, part)).collect();
+    assert_eq!(segments(&filter(&gateways(), &parts).0), []);
+    let mut parts = fragments(&tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100])[14..], &[4, 8], 9);
+    parts[1][9] = 17;
+    let parts: Vec<_> = parts.into_iter().map(|part| captured(RAW, part)).collect();
+    let (frames, counts) = filter(&gateways(), &parts);
+    assert_eq!((segments(&frames), counts["incomplete_fragments"]), (vec![], 2));
+}
+
+#[test]
+fn a_tunnel_in_fragments_of_ipv6_is_opened_whatever_later_ones_name() {
+    let inside = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100])[14..].to_vec();
+    let packet = ipv6(4, [7, 8], &inside);
+    let whole = segments(&filter(&gateways(), &[captured(RAW, packet.clone())]).0);
+    assert_eq!(whole.len(), 1);
+    for next_headers in [[4, 4, 4], [4, 6, 58], [4, 255, 6]] {
+        let parts = naming(fragments(&packet, &[4, 8], 9), &next_headers);
+        let parts: Vec<_> = parts.into_iter().map(|part| captured(RAW, part)).collect();
+        assert_eq!(segments(&filter(&gateways(), &parts).0), whole, "{next_headers:?}");
+    }
+}
+
 #[test]
 fn a_fragment_beyond_the_longest_packet_is_damaged() {
     let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100]);
