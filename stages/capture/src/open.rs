@@ -2,12 +2,12 @@
 //! first bytes show whether and how they are compressed.
 
 use std::fs::{self, File, FileType};
-use std::io::{self, Cursor, ErrorKind, Read, Seek};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use lz4_flex::frame::FrameDecoder;
@@ -160,7 +160,8 @@ pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Re
     Ok(ByteSource::Stream(input))
 }
 
-/// The stream itself, or its content if it is compressed. Several compressed members are one stream.
+/// The stream itself, or its content if it is compressed. Several compressed members are one stream, and zeros behind one
+/// are the padding of a tape's blocks, which is nothing.
 pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = read_magic(&mut input)?;
     while is_skippable(&magic) {
@@ -173,12 +174,8 @@ pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
     let whole = Cursor::new(magic).chain(input);
     Ok(match compression {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
-        Compression::Zstd => {
-            let mut decoder = zstd::Decoder::new(whole)?;
-            decoder.window_log_max(MAX_MEMORY_LOG)?;
-            Box::new(decoder)
-        }
+        Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(BufReader::new(whole))),
+        Compression::Zstd => Box::new(Members::<zstd::Decoder<'static, _>>::new(BufReader::new(whole))),
         Compression::Xz => {
             let stream = Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, CONCATENATED)?;
             Box::new(XzDecoder::new_stream(whole, stream))
@@ -214,6 +211,92 @@ impl Compression {
     }
 }
 
+/// A decoder of one member, as of gzip or Zstandard, which leaves what follows it.
+trait Member: Read + Sized {
+    type Input: BufRead;
+
+    fn begin(input: Self::Input) -> io::Result<Self>;
+
+    fn into_rest(self) -> Self::Input;
+}
+
+impl<R: BufRead> Member for GzDecoder<R> {
+    type Input = R;
+
+    fn begin(input: R) -> io::Result<Self> {
+        Ok(Self::new(input))
+    }
+
+    fn into_rest(self) -> R {
+        self.into_inner()
+    }
+}
+
+impl<R: BufRead> Member for zstd::Decoder<'static, R> {
+    type Input = R;
+
+    fn begin(input: R) -> io::Result<Self> {
+        let mut decoder = Self::with_buffer(input)?;
+        decoder.window_log_max(MAX_MEMORY_LOG)?;
+        Ok(decoder.single_frame())
+    }
+
+    fn into_rest(self) -> R {
+        self.finish()
+    }
+}
+
+/// Members one after another, as one stream.
+struct Members<M: Member> {
+    /// What follows the last member, until the next one begins.
+    rest: Option<M::Input>,
+    member: Option<M>,
+}
+
+impl<M: Member> Members<M> {
+    fn new(input: M::Input) -> Self {
+        Self { rest: Some(input), member: None }
+    }
+}
+
+impl<M: Member> Read for Members<M> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(member) = &mut self.member {
+                let count = member.read(buffer)?;
+                if count > 0 {
+                    return Ok(count);
+                }
+                self.rest = self.member.take().map(M::into_rest);
+            }
+            let Some(rest) = &mut self.rest else { return Ok(0) };
+            if !skip_zeros(rest)? {
+                return Ok(0);
+            }
+            self.member = self.rest.take().map(M::begin).transpose()?;
+        }
+    }
+}
+
+/// Skips zeros; false at the end of the input.
+fn skip_zeros(input: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = input.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let zeros = bytes.iter().position(|byte| *byte != 0);
+        let count = zeros.unwrap_or(bytes.len());
+        input.consume(count);
+        if zeros.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
 /// LZ4 frames one after another, as one stream.
 ///
 /// `lz4_flex` decodes one frame, refuses skippable ones, and takes an end of input between two blocks for the end of
@@ -236,7 +319,10 @@ impl<R: Read> Lz4Frames<R> {
         }
         loop {
             let mut magic = Vec::new();
-            source.by_ref().take(4).read_to_end(&mut magic)?;
+            while magic.len() < 4 && source.by_ref().take(4 - magic.len() as u64).read_to_end(&mut magic)? > 0 {
+                let zeros = magic.iter().take_while(|byte| **byte == 0).count();
+                magic.drain(..zeros);
+            }
             if magic.is_empty() {
                 return Ok(false);
             }

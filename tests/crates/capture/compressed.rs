@@ -4,28 +4,34 @@ use std::io::Write;
 
 use super::written::{assert_same, little_endian, read_one, some_packets};
 
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
 #[test]
 fn compression_is_recognised_by_content() {
     let written = some_packets(300, 1_000);
     let (first, second) = written.split_at(100);
     let whole = little_endian(first);
     let rest = &little_endian(second)[24..];
-    let gzip = |bytes: &[u8]| {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let xz = |bytes: &[u8]| {
-        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let lz4 = |bytes: &[u8]| {
-        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
     let members: [[Vec<u8>; 2]; 4] =
         [[gzip(&whole), gzip(rest)], [xz(&whole), xz(rest)], [lz4(&whole), lz4(rest)], [zstd(&whole), zstd(rest)]];
     for compressed in members {
@@ -40,17 +46,49 @@ fn compression_is_recognised_by_content() {
 }
 
 #[test]
+fn zeros_behind_what_is_compressed_are_padding() {
+    let written = some_packets(300, 1_000);
+    let (first, second) = written.split_at(100);
+    let [whole, rest] = [little_endian(first), little_endian(second)[24..].to_vec()];
+    for name in ["gzip", "xz", "lz4", "zstd"] {
+        let compress = |bytes: &[u8]| match name {
+            "gzip" => gzip(bytes),
+            "xz" => xz(bytes),
+            "lz4" => lz4(bytes),
+            _ => zstd(bytes),
+        };
+        // Padding of XZ is in units of four bytes (its specification, section 2.2).
+        for zeros in [4, 8, 512, 10_240, 100_000].into_iter().chain([1, 3, 4_095].into_iter().filter(|_| name != "xz"))
+        {
+            let padding = vec![0; zeros];
+            let (read, error) = read_one(&[&compress(&whole)[..], &padding].concat());
+            assert_eq!((read.len(), error), (100, None), "{name} {zeros}");
+            // And between two members.
+            let both = [&compress(&whole)[..], &padding, &compress(&rest), &padding].concat();
+            let (read, error) = read_one(&both);
+            assert_eq!(error, None, "{name} {zeros}");
+            assert_same(&read, &written);
+            // What else follows is damage, and so is a member that is cut in front of zeros.
+            for odd in [&b"\0\0\0\0odd bytes that are no member"[..], b"odd bytes that are no member"] {
+                let (read, error) = read_one(&[&compress(&whole)[..], odd].concat());
+                assert!(error.is_some(), "{name}");
+                // XZ says nothing of a block before it has looked behind it.
+                assert!(read.len() == 100 || name == "xz", "{name}");
+            }
+            // A frame of LZ4 ends with zeros, and may have no checksum.
+            let cut = compress(&whole);
+            let (_, error) = read_one(&[&cut[..cut.len() - 9], &padding].concat());
+            assert!(error.is_some() || name == "lz4", "{name} {zeros}");
+        }
+    }
+}
+
+#[test]
 fn skippable_frames_are_skipped_anywhere() {
     let written = some_packets(300, 1_000);
     let whole = little_endian(&written);
     let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
     let (first, rest) = whole.split_at(5_000);
-    let lz4 = |bytes: &[u8]| {
-        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
     for [first, rest] in [[lz4(first), lz4(rest)], [zstd(first), zstd(rest)]] {
         let stream = [&skipped, &skipped, &first, &skipped, &rest, &skipped].map(Vec::as_slice).concat();
         let (read, error) = read_one(&stream);
