@@ -206,6 +206,9 @@ impl Framer<'_> {
             }
             self.incident(chunk.time_ns, incident);
         }
+        for _ in 0..found.repeated {
+            self.incident(chunk.time_ns, Incident::Retransmitted);
+        }
         found.events.into_iter().for_each(|event| self.event(chunk.time_ns, EventKind::Other(event)));
     }
 

@@ -1,5 +1,7 @@
 //! Messages of other protocols than TLS: what recognises them, and how large they are.
 
+use std::collections::BTreeMap;
+
 use sizeleak_frame::{Direction, Flow, Frame, Protocol, Record, Transport};
 use sizeleak_platform::runtime::Stage;
 use sizeleak_record_sizer::{Framing, Options, RecordSizer, SizerInput};
@@ -12,6 +14,20 @@ const FROM: Direction = Direction::FromGateway;
 /// The frames that a sizer emits for these rows of flow 1, which has these ports of gateway and service, and of flow 2,
 /// which has the gateway's next port.
 fn size(options: &Options, transport: Transport, ports: [u16; 2], rows: &[OwnedSegment]) -> Vec<Frame> {
+    sized(options, transport, ports, rows).0
+}
+
+/// The frames and the counters for rows of Matter over TCP.
+fn counted(rows: &[OwnedSegment]) -> (Vec<Frame>, BTreeMap<&'static str, u64>) {
+    sized(&Options::default(), Transport::Tcp, [5540, 40_000], rows)
+}
+
+fn sized(
+    options: &Options,
+    transport: Transport,
+    ports: [u16; 2],
+    rows: &[OwnedSegment],
+) -> (Vec<Frame>, BTreeMap<&'static str, u64>) {
     let (gateway, service) = ("192.0.2.20".parse().unwrap(), format!("192.0.2.7:{}", ports[1]).parse().unwrap());
     let (mut sizer, mut frames) = (RecordSizer::new(options).unwrap(), Vec::new());
     for (flow, port) in [(1, ports[0]), (2, ports[0] + 1)] {
@@ -23,7 +39,7 @@ fn size(options: &Options, transport: Transport, ports: [u16; 2], rows: &[OwnedS
         sizer.process(batch(std::slice::from_ref(row)).into(), &mut frames).unwrap();
     }
     sizer.finish(&mut frames).unwrap();
-    frames
+    (frames, sizer.counters().into_iter().collect())
 }
 
 fn udp(ports: [u16; 2], rows: &[OwnedSegment]) -> Vec<Frame> {
@@ -108,6 +124,29 @@ fn matter_over_tcp_has_lengths_before_its_messages() {
     let frames = size(&Options::default(), Transport::Tcp, [5540, 40_000], &rows);
     assert_eq!(sizes(&frames), [(23, 51, [35; 2]), (23, 5016, [5000; 2]), (26, 26, [10; 2])]);
     assert_eq!((protocols(&frames), notices(&frames)), (vec!["matter".to_owned()], vec![]));
+}
+
+#[test]
+fn what_is_no_new_message_of_matter_over_tcp_is_counted() {
+    let message = |message: &[u8]| [&(message.len() as u32).to_le_bytes()[..], message].concat();
+    let of = |counter| message(&matter(0, 77, 0, counter, &[], 35));
+    // Another version, a message without a whole header of its protocol, and none at all.
+    let others =
+        [message(&matter(0x10, 77, 0, 13, &[], 35)), message(&matter(0, 77, 0, 14, &[], 0)), message(&[0, 1, 2])];
+    let lengths: Vec<u64> = others.iter().map(|other| other.len() as u64).collect();
+    for step in [1, 7, 55, 700] {
+        // A message again, twice, with others between.
+        let again = [of(1), of(2), of(1), of(3), of(3), of(4)].concat();
+        let (frames, counters) = counted(&[vec![syn(TO, 99, 0)], segments(TO, 100, &again, step)].concat());
+        assert_eq!(sizes(&frames), [(23, 51, [35; 2]); 4], "{step}");
+        assert_eq!((counters["retransmitted"], counters["lost_bytes"]), (2, 0), "{step}");
+        for (other, length) in others.iter().zip(&lengths) {
+            let stream = [of(1), other.clone(), of(2), other.clone(), of(3)].concat();
+            let (frames, counters) = counted(&[vec![syn(TO, 99, 0)], segments(TO, 100, &stream, step)].concat());
+            assert_eq!(sizes(&frames), [(23, 51, [35; 2]); 3], "{step} {length}");
+            assert_eq!((counters["retransmitted"], counters["lost_bytes"]), (0, 2 * length), "{step}");
+        }
+    }
 }
 
 #[test]
