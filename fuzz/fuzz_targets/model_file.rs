@@ -1,4 +1,4 @@
 //! Hands the fuzzer's bytes to the target of this name.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::model_file(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| support::fuzz_targets::model_file(input));

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use support::fuzz_targets;
 
 /// Mutated inputs per target for data of the network; the four together get a million.
 const MUTATIONS: u64 = 250_000;

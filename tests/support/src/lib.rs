@@ -1,4 +1,5 @@
-//! What the test programs share: captures, homes and streams to test with, and the programs of the workspace and of others.
+//! What the test programs share: captures, homes and streams to test with, the programs of the workspace and of others, and
+//! what fuzzers call.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -20,6 +21,7 @@ pub mod committed_files;
 pub mod conversation;
 pub mod damage;
 pub mod found;
+pub mod fuzz_targets;
 pub mod home;
 pub mod injected;
 pub mod processors;

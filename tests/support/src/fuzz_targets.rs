@@ -3,12 +3,6 @@
 //!
 //! A target never fails because input is bad, only because of what bad input must not cause: a panic, a hang, unbounded
 //! memory, or impossible output.
-#![allow(
-    clippy::missing_panics_doc,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a target reports by panicking"
-)]
 
 mod capture;
 mod frames;
