@@ -46,7 +46,7 @@
 /// assert_eq!(manifest.points[0].identifications, Some(307));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub use sizeleak_archive as archive;
+pub use sizeleak_traffic::archive;
 
 /// What the sizes of a model's commands give away, and what padding costs and takes back.
 ///

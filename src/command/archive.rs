@@ -10,16 +10,16 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use indicatif::DecimalBytes;
 use results::stopped;
-use sizeleak_archive::{
-    ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
-    RunResults, forget_point,
-};
 use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_text::counted;
+use sizeleak_traffic::archive::{
+    ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
+    RunResults, forget_point,
+};
 
 use super::output_option::{one_of, print_document};
 use super::progress::Bar;

@@ -19,8 +19,8 @@ use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
 use sizeleak_report::document::Value::{self, AtMost, Count, Number, Share};
 use sizeleak_report::document::{Figure, NONE};
 use sizeleak_report::leak::{anonymity_sets, by_number, has_one_value};
-use sizeleak_survey::{SurveyRun, in_words};
 use sizeleak_text::{counted, escaped};
+use sizeleak_traffic::survey::{SurveyRun, in_words};
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
 use super::failure::check_damage;

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use sizeleak_archive::ArchiveError;
 use sizeleak_audit::padding::CountermeasureError;
 use sizeleak_evaluation::EvaluationError;
 use sizeleak_inference::space::SpaceError;
@@ -14,8 +13,9 @@ use sizeleak_platform::runtime::ConfigureError;
 use sizeleak_platform::storage::FileConflict;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_recording::RecordingError;
-use sizeleak_strip::StripError;
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
+use sizeleak_traffic::archive::ArchiveError;
+use sizeleak_traffic::strip::StripError;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]

@@ -11,10 +11,10 @@ use sizeleak_frame::{Frame, Packets};
 use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
 use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_strip::{
+use sizeleak_text::counted;
+use sizeleak_traffic::strip::{
     CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
 };
-use sizeleak_text::counted;
 
 use super::failure::{usage, with_code};
 use super::notices::NoticeReport;

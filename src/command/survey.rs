@@ -11,8 +11,8 @@ use sizeleak_learning::MIN_COMMANDS;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Tally;
 use sizeleak_platform::telemetry::log::{self, say};
-use sizeleak_survey::{Coverage, MessageKind, SurveyOutcome, SurveyRun, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
+use sizeleak_traffic::survey::{Coverage, MessageKind, SurveyOutcome, SurveyRun, SurveyedAddress, SurveyedService};
 
 use super::failure::{damaged, with_code};
 use super::report_format::ReportFormatOption;

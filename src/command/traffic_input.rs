@@ -13,7 +13,7 @@ use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{ConfigError, Pipeline};
 use sizeleak_platform::runtime::{Interrupt, stdin};
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
+use sizeleak_traffic::survey::{SurveyRun, SurveyedAddress, Verdict};
 
 use super::failure::usage;
 use super::session::{Content, Operand};

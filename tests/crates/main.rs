@@ -77,6 +77,6 @@ mod simulator {
     mod simulation;
     mod variations;
 }
-mod strip {
-    mod content;
+mod traffic {
+    mod stripped_content;
 }

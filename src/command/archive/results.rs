@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use sizeleak_archive::{ArchiveRun, FileVerdict, Manifest, ManifestPoint, PartFormat, RunResults};
 use sizeleak_frame::what;
 use sizeleak_platform::telemetry::log::{complain, say};
 use sizeleak_report::document::NONE;
 use sizeleak_text::{counted, escaped, utc};
+use sizeleak_traffic::archive::{ArchiveRun, FileVerdict, Manifest, ManifestPoint, PartFormat, RunResults};
 
 use crate::command::document::{Document, line, name_cell, numbers, paragraph, rest, spaced};
 use crate::command::failure::with_code;

@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use sizeleak_capture::{CaptureReader, CapturedPacket, Tcpdump};
 use sizeleak_frame::{Packet, Packets};
 use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
-use sizeleak_strip::{CaptureFormat, CaptureWriter};
+use sizeleak_traffic::strip::{CaptureFormat, CaptureWriter};
 
 use super::sender::{end, now_ns, shell};
 

@@ -3,11 +3,11 @@
 use sizeleak_frame::Protocol;
 use sizeleak_output::TimeFormat;
 use sizeleak_report::document::NONE;
-use sizeleak_survey::{
+use sizeleak_text::{counted, escaped, width};
+use sizeleak_traffic::survey::{
     MessageKind, OtherPort, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
 };
-use sizeleak_text::{counted, escaped, width};
 
 use crate::command::document::{Document, indented, line, numbers, paragraph, rest, spaced};
 

@@ -15,7 +15,7 @@ use sizeleak_capture::{Damage, is_named_capture};
 use sizeleak_output::OutputFormat;
 use sizeleak_platform::storage::{Durability, read_regular};
 
-use crate::layout::Layout;
+use crate::archive::layout::Layout;
 
 /// What is named and is neither a file nor a folder, whichever it is.
 pub(crate) const SPECIAL: &str = "a named pipe, a socket or a device";

@@ -12,9 +12,9 @@ use sizeleak_frame::Protocol;
 use sizeleak_packet::is_private;
 use sizeleak_text::{escaped, shortened};
 
-use crate::connection::{AddressTally, MANY_CLIENTS};
-use crate::report::{Reason, Verdict};
-use crate::services::Service;
+use crate::survey::connection::{AddressTally, MANY_CLIENTS};
+use crate::survey::report::{Reason, Verdict};
+use crate::survey::services::Service;
 
 /// Longer names are cut in reasons.
 const NAME_COLUMNS: usize = 60;

@@ -153,7 +153,7 @@ impl TransportChecksum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Layout;
+    use crate::strip::layout::Layout;
     use etherparse::PacketBuilder;
     use proptest::prelude::*;
 

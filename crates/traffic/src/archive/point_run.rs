@@ -13,16 +13,16 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 use sizeleak_text::TimeRange;
 
-use crate::answers;
-use crate::chain::{Chain, RecordMaker, UnitBounds};
-use crate::description::{
+use crate::archive::answers;
+use crate::archive::chain::{Chain, RecordMaker, UnitBounds};
+use crate::archive::description::{
     AnswersDescription, CaptureFile, DescribedFile, FileVerdict, PartFormat, PointDescription, RecordsDescription,
 };
-use crate::discovery::CapturePoint;
-use crate::found_file::FoundFile;
-use crate::layout::{Layout, remove_file};
-use crate::left_out::{MissingCaptures, Settling, Unprocessed, judge};
-use crate::unit_store::{UnitDescription, UnitStore, answers_key, end_key, reading, records_key};
+use crate::archive::discovery::CapturePoint;
+use crate::archive::found_file::FoundFile;
+use crate::archive::layout::{Layout, remove_file};
+use crate::archive::left_out::{MissingCaptures, Settling, Unprocessed, judge};
+use crate::archive::unit_store::{UnitDescription, UnitStore, answers_key, end_key, reading, records_key};
 
 pub(crate) struct PointRun<'a> {
     pub(crate) layout: &'a Layout,

@@ -17,8 +17,8 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 use sizeleak_text::utc;
 
-use crate::description::{ANSWER, AnswersDescription, PartFormat};
-use crate::layout::{Layout, has_length, remove_file};
+use crate::archive::description::{ANSWER, AnswersDescription, PartFormat};
+use crate::archive::layout::{Layout, has_length, remove_file};
 
 const COMMAND_STAGE: &str = "command-segmenter";
 

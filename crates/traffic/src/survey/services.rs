@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_frame::{Direction, Transport};
 
-use crate::connection::{Connection, MessageSums, Sizes};
-use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
+use crate::survey::connection::{Connection, MessageSums, Sizes};
+use crate::survey::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 
 #[derive(Debug)]
 pub(crate) struct Service<'a> {

@@ -13,10 +13,10 @@ use sizeleak_packet::is_private;
 use sizeleak_pipeline::{ConfigError, InputError, Pipeline, RunEnding, RunError};
 use sizeleak_platform::runtime::{ConfigureError, Interrupt, Stage, StageError, TwoGenerationCache};
 
-use crate::connection::{AddressTally, BusiestTable, Connection, MANY_CLIENTS};
-use crate::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
-use crate::score::judge;
-use crate::services::{Service, services};
+use crate::survey::connection::{AddressTally, BusiestTable, Connection, MANY_CLIENTS};
+use crate::survey::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
+use crate::survey::score::judge;
+use crate::survey::services::{Service, services};
 
 /// With these networks as gateways, the side of a private network counts as the gateway of a connection, else the side
 /// that opens it.

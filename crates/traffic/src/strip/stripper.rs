@@ -12,8 +12,8 @@ use sizeleak_platform::runtime::{ConfigureError, Stage, StageError};
 use sizeleak_record_sizer::{RecordSizer, SizerInput};
 use thiserror::Error;
 
-use crate::layout::Layout;
-use crate::read_streams::{ReadStreams, StreamKey};
+use crate::strip::layout::Layout;
+use crate::strip::read_streams::{ReadStreams, StreamKey};
 
 /// What becomes of packets that are not from or to the gateway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

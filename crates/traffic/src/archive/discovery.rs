@@ -10,8 +10,8 @@ use glob::{MatchOptions, Pattern, PatternError, glob_with};
 use sizeleak_capture::content_below;
 use sizeleak_pipeline::ConfigError;
 
-use crate::description::{CaptureFile, SPECIAL};
-use crate::layout::ArchiveError;
+use crate::archive::description::{CaptureFile, SPECIAL};
+use crate::archive::layout::ArchiveError;
 
 /// Longer names of points are cut, and told apart by a digest.
 const MAX_NAME: usize = 120;

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use sizeleak_frame::Packet;
-//! use sizeleak_strip::{StripOptions, Stripper};
+//! use sizeleak_traffic::strip::{StripOptions, Stripper};
 //!
 //! // Ethernet, IPv4 and TCP from the service to the gateway; a record of 4 bytes.
 //! let ethernet = [&[0; 12][..], &[8, 0]].concat();

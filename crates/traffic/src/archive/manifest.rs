@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::what;
 use sizeleak_platform::storage::Durability;
 
-use crate::description::{CaptureFile, FileVerdict, PointDescription};
-use crate::layout::{ArchiveError, Layout};
-use crate::left_out::Unprocessed;
+use crate::archive::description::{CaptureFile, FileVerdict, PointDescription};
+use crate::archive::layout::{ArchiveError, Layout};
+use crate::archive::left_out::Unprocessed;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {

@@ -17,8 +17,8 @@ use sizeleak_pipeline::{Checkpoint, MEANING, Mode, Pipeline};
 use sizeleak_platform::storage::Durability;
 use sizeleak_text::utc;
 
-use crate::description::{DescribedFile, PartFormat, forget_unsettled, read_checked_json, to_checked_json};
-use crate::layout::{Layout, has_length, remove_file};
+use crate::archive::description::{DescribedFile, PartFormat, forget_unsettled, read_checked_json, to_checked_json};
+use crate::archive::layout::{Layout, has_length, remove_file};
 
 /// The derivation of keys; another value invalidates all.
 const CONTEXT: &str = "sizeleak archive 1";

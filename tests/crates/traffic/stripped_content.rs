@@ -6,7 +6,7 @@ use etherparse::PacketBuilder;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sizeleak_frame::Packet;
-use sizeleak_strip::{DnsMessages, OtherPackets, StripOptions, StripReport, Stripper};
+use sizeleak_traffic::strip::{DnsMessages, OtherPackets, StripOptions, StripReport, Stripper};
 
 const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 const SERVICE: [u8; 4] = [203, 0, 113, 1];

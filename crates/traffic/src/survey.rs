@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use sizeleak_platform::runtime::Interrupt;
-//! use sizeleak_survey::{SurveyRun, Verdict};
+//! use sizeleak_traffic::survey::{SurveyRun, Verdict};
 //!
 //! let captures = vec!["../../examples/home/test.pcap".into()];
 //! let run = SurveyRun { captures, ..SurveyRun::default() };

@@ -13,14 +13,14 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 use sizeleak_text::TimeRange;
 
-use crate::answers;
-use crate::description::{ANSWER, CaptureFile, FileState, FileVerdict, PartFormat, PointDescription};
-use crate::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
-use crate::layout::{ArchiveError, Layout, LockedLayout, remove_file};
-use crate::left_out::{MissingCaptures, Settling, Unprocessed};
-use crate::manifest::Manifest;
-use crate::point_run::{ArchivePlan, PointRun, is_by_time};
-use crate::unit_store::packet_stages;
+use crate::archive::answers;
+use crate::archive::description::{ANSWER, CaptureFile, FileState, FileVerdict, PartFormat, PointDescription};
+use crate::archive::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
+use crate::archive::layout::{ArchiveError, Layout, LockedLayout, remove_file};
+use crate::archive::left_out::{MissingCaptures, Settling, Unprocessed};
+use crate::archive::manifest::Manifest;
+use crate::archive::point_run::{ArchivePlan, PointRun, is_by_time};
+use crate::archive::unit_store::packet_stages;
 
 #[derive(Debug, Clone)]
 pub struct ArchiveRun {

@@ -13,9 +13,9 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::{Durability, make_private};
 use sizeleak_platform::telemetry::{Progress, Telemetry};
 
-use crate::description::DescribedFile;
-use crate::found_file::check_unchanged;
-use crate::unit_store::{StoredState, UnitDescription, UnitStore, end_key, reading, records_key, unit_name};
+use crate::archive::description::DescribedFile;
+use crate::archive::found_file::check_unchanged;
+use crate::archive::unit_store::{StoredState, UnitDescription, UnitStore, end_key, reading, records_key, unit_name};
 
 const CAPTURE: &str = "capture";
 

@@ -12,7 +12,7 @@ use sizeleak_capture::{CaptureReader, Damage};
 use sizeleak_platform::runtime::ProgressReader;
 use sizeleak_platform::telemetry::{FileProgress, Progress};
 
-use crate::description::{CaptureFile, DescribedFile, FileState, FileVerdict};
+use crate::archive::description::{CaptureFile, DescribedFile, FileState, FileVerdict};
 
 #[derive(Debug)]
 pub(crate) struct FoundFile {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use sizeleak_text::TimeRange;
 
-use crate::description::{CaptureFile, DescribedFile, FileState, FileVerdict, PointDescription};
+use crate::archive::description::{CaptureFile, DescribedFile, FileState, FileVerdict, PointDescription};
 
 /// Whether captures are given up with what was found in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@ use sizeleak_command_segmenter::ClassifiedRecord;
 use sizeleak_frame::{Command, ContentType, Direction, Flow, Record, Transport};
 
 use super::*;
-use crate::connection::Connection;
-use crate::services::services;
+use crate::survey::connection::Connection;
+use crate::survey::services::services;
 
 /// What one connection carries.
 #[derive(Clone, Copy)]
