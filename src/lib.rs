@@ -73,7 +73,7 @@ pub use sizeleak_evaluation as evaluation;
 pub use sizeleak_frame as frame;
 
 /// Labels: when which actions were sent, on a clock that is compared with that of the captures.
-pub use sizeleak_labels as labels;
+pub use sizeleak_learning::labels;
 
 /// From labelled captures to a model: a [`LearningRun`](learning::LearningRun) finds the commands and fits their sizes.
 pub use sizeleak_learning as learning;

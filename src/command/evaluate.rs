@@ -13,7 +13,7 @@ use sizeleak_evaluation::{
     ComparedRun, Comparison, Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun,
     LabelCounts, LearningCurve, PaddingOverhead, Score, details,
 };
-use sizeleak_labels::LabelFile;
+use sizeleak_learning::labels::LabelFile;
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Model, ModelSet, command_mark};

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use sizeleak_evaluation::Evaluator;
 use sizeleak_evaluation::measured_leak::PermutationTest;
-use sizeleak_labels::LabelFile;
+use sizeleak_learning::labels::LabelFile;
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
-use sizeleak_labels::{Label, Labels};
+use sizeleak_learning::labels::{Label, Labels};
 use sizeleak_model::{Device, Inventory};
 
 use sizeleak_pipeline::registry::STAGES;

@@ -12,11 +12,11 @@ use anyhow::{Context, Error, Result, anyhow};
 use clap::{Arg, Args};
 use jiff::{SignedDuration, Timestamp};
 use sizeleak_capture::CaptureReader;
-use sizeleak_labels::{
+use sizeleak_learning::digest_captures;
+use sizeleak_learning::labels::{
     DateFormat, Label, LabelFile, LabelForm, LabelMap, LabelOffset, LabelTimes, LabelZone, LabelledCapture, Labels,
     NameRule, Tolerance,
 };
-use sizeleak_learning::digest_captures;
 use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::Interrupt;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use sizeleak_frame::Notice;
-use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::labels::{LabelFile, Tolerance};
 use sizeleak_learning::{FoundSizes, LearningError, LearningOutcome, LearningRun, LearningSettings, UnlabelledRun};
 use sizeleak_model::{FitMethod, Inventory, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};

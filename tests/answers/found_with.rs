@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use sizeleak_frame::{ContentType, Direction, Frame, FrameReader, FrameWriter, Record};
-use sizeleak_labels::{LabelFile, LabelTimes};
+use sizeleak_learning::labels::{LabelFile, LabelTimes};
 use sizeleak_simulator::Scenario;
 use support::home::{Home, run};
 use support::programs::{sizeleak, stderr};

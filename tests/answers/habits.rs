@@ -9,9 +9,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::{CorrectorInput, EpsilonCorrector};
-use sizeleak_fit::learn_prior;
 use sizeleak_frame::{Candidate, Command, Frame, Identification};
 use sizeleak_inference::space::PriorName;
+use sizeleak_learning::fit::learn_prior;
 use sizeleak_model::{LabelledCommand, Model};
 use sizeleak_platform::runtime::Stage;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_labels::{LabelFile, LabelTimes};
+use sizeleak_learning::labels::{LabelFile, LabelTimes};
 use sizeleak_model::Inventory;
 use sizeleak_recording::{
     Decision, Experiment, Half, Journal, Knowledge, MAX_COMMANDS, Outcome, PlannedCommand, Recording, Stop, labels_of,

@@ -33,11 +33,6 @@ mod decomposer {
     mod hard;
     mod oracle;
 }
-mod fit {
-    mod few_commands;
-    mod homes;
-    mod hostile;
-}
 mod flow_filter {
     mod filter;
     mod flood;
@@ -53,6 +48,11 @@ mod frame {
     mod samples;
     mod specification;
     mod stream;
+}
+mod learning {
+    mod few_commands;
+    mod homes;
+    mod hostile;
 }
 mod pipeline {
     mod pushed_down;

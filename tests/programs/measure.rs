@@ -8,8 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 use sizeleak_evaluation::measured_leak::left_out_before;
-use sizeleak_labels::{LabelFile, LabelTimes};
 use sizeleak_learning::LabelledCommands;
+use sizeleak_learning::labels::{LabelFile, LabelTimes};
 use sizeleak_model::LabelledCommand;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};

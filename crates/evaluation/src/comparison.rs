@@ -5,7 +5,7 @@ mod figure;
 
 use figure::{CommandOutcome, FigureKind, RunOutcomes, has_candidates, judged};
 use serde::Serialize;
-use sizeleak_labels::{LabelFile, MatchCounts};
+use sizeleak_learning::labels::{LabelFile, MatchCounts};
 
 use crate::calibration::{BINS, Calibration};
 use crate::evaluation::Evaluation;

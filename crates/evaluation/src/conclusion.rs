@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sizeleak_labels::{Labels, MatchCounts};
+use sizeleak_learning::labels::{Labels, MatchCounts};
 use sizeleak_model::Model;
 use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_text::{counted, percent};

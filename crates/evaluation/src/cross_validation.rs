@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use serde::Serialize;
-use sizeleak_labels::{LabelFile, LabelFileError};
+use sizeleak_learning::labels::{LabelFile, LabelFileError};
 use sizeleak_learning::{LearningOutcome, LearningRun, command_times};
 use sizeleak_pipeline::{InputPart, Pipeline};
 

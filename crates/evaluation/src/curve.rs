@@ -8,7 +8,7 @@ use std::str::FromStr;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
-use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::labels::{LabelFile, Tolerance};
 use sizeleak_learning::{LearnedModel, LearningOutcome, LearningRun, TrainingSet};
 use sizeleak_model::{Action, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};

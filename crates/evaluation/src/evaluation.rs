@@ -1,7 +1,7 @@
 //! All figures of one evaluated pipeline.
 
 use serde::Serialize;
-use sizeleak_labels::{LabelClock, LabelFile, MatchCounts, Matching};
+use sizeleak_learning::labels::{LabelClock, LabelFile, MatchCounts, Matching};
 use sizeleak_pipeline::ModelFit;
 
 use crate::conclusion::Conclusion;

@@ -1,7 +1,7 @@
 //! Runs pipelines over labelled captures and judges their answers.
 
 use sizeleak_frame::{Frame, Notice};
-use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::labels::{LabelFile, Tolerance};
 use sizeleak_learning::temporary_model;
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, Model, ModelSet};

@@ -7,8 +7,8 @@ use std::io;
 
 use serde::Serialize;
 use sizeleak_frame::{Command, Identification};
-use sizeleak_labels::{LabelFile, LabelFileError, Matching, Tolerance};
 use sizeleak_learning::LearningError;
+use sizeleak_learning::labels::{LabelFile, LabelFileError, Matching, Tolerance};
 use sizeleak_model::InventoryError;
 use sizeleak_pipeline::{ConfigError, InputError, ModelFit, RunError};
 use thiserror::Error;

@@ -2,12 +2,13 @@
 
 use std::io;
 
-use sizeleak_fit::blind::BlindFitError;
 use sizeleak_frame::Shift;
-use sizeleak_labels::LabelFileError;
 use sizeleak_pipeline::{ConfigError, InputError};
 use sizeleak_platform::runtime::ConfigureError;
 use thiserror::Error;
+
+use crate::fit::blind::BlindFitError;
+use crate::labels::LabelFileError;
 
 pub(crate) type Result<T, E = LearningError> = std::result::Result<T, E>;
 

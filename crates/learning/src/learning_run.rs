@@ -15,13 +15,13 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_frame::{Command, Flow, Frame, Record};
-use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{CaptureDigest, Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use tempfile::NamedTempFile;
 use toml::{Table, Value};
 
 use crate::error::{LearningError, Result};
+use crate::labels::{LabelFile, Tolerance};
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, ObservedService, OnNotice, SEGMENTER, by_best_algorithm, command_times,
     observe_commands, with_algorithm,

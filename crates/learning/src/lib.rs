@@ -1,6 +1,8 @@
 //! Learns a model of a gateway from captures whose commands are labelled.
 //!
-//! A [`LearningRun`] finds the commands with a pipeline, matches them with the labels and fits a model.
+//! A [`LearningRun`] finds the commands with a pipeline, matches them with the labels and fits a model. What labels are and
+//! which commands they are about is in [`labels`], what labelled commands teach in [`fit`]: both know neither frames nor
+//! captures.
 //!
 //! ```
 //! use std::path::Path;
@@ -15,6 +17,8 @@
 
 mod adaptation;
 mod error;
+pub mod fit;
+pub mod labels;
 mod learning_run;
 mod observed_commands;
 mod sections;

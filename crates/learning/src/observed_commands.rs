@@ -5,11 +5,11 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::{Command, Flow, Frame, Notice, Protocol, Session};
-use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Scope, ServiceName};
 use sizeleak_pipeline::{Pipeline, PipelineInput, RunError, TrafficSeen};
 
 use crate::error::Result;
+use crate::labels::{LabelFile, Tolerance};
 
 /// The stage that finds commands.
 pub(crate) const SEGMENTER: &str = "command-segmenter";

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use sizeleak_frame::Direction;
-use sizeleak_labels::{LabelFile, Labels, Tolerance, by_chance};
 use sizeleak_model::{Action, LabelledCommand, Model};
 
 use crate::error::Result;
+use crate::labels::{LabelFile, Labels, Tolerance, by_chance};
 use crate::observed_commands::{ObservedCommand, ObservedService, command_times, scope_of};
 use crate::size_basis;
 use crate::size_doubts::{agrees, fit_of_separate};
@@ -289,8 +289,8 @@ pub(crate) fn on_two_connections(
 
 #[cfg(test)]
 mod tests {
+    use crate::labels::{Label, Labels};
     use sizeleak_frame::{Command, Flow, Transport};
-    use sizeleak_labels::{Label, Labels};
 
     use super::*;
     use crate::observed_commands::ObservedFlows;

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use sizeleak_frame::Command;
-use sizeleak_labels::{LabelFile, MatchCounts, Matching, Tolerance};
 use sizeleak_model::{Basis, LabelledCommand, LearnedPadding, Provenance, WireSize};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use sizeleak_record_sizer::record_overhead;
 use toml::Value;
 
 use crate::error::{LearningError, Result};
+use crate::labels::{LabelFile, MatchCounts, Matching, Tolerance};
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, OnNotice, SEGMENTER, by_best_algorithm, command_times, observe_commands,
 };

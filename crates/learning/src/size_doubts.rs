@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_fit::{Additivity, Fit, Separation};
 use sizeleak_model::{Action, FitMethod, LabelledCommand};
 use sizeleak_text::{counted, listed, rough_percent};
+
+use crate::fit::{Additivity, Fit, Separation};
 
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
 pub(crate) const CERTAIN: f64 = 0.9;

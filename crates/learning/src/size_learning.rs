@@ -1,13 +1,13 @@
 //! From labelled commands to sizes: sums where labels separate the actions, kinds where not; and what is uncertain,
 //! such as several messages in one record.
 
-use sizeleak_fit::{Additivity, Fit, FitError, Separation, doubted_labels, learn_kinds, padding, size_dependence};
-use sizeleak_labels::{Label, Labels, Matching};
 use sizeleak_model::{
     Action, EpsilonTuple, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding, Neighbours, Smoothing,
 };
 use sizeleak_text::listed;
 
+use crate::fit::{Additivity, Fit, FitError, Separation, doubted_labels, learn_kinds, padding, size_dependence};
+use crate::labels::{Label, Labels, Matching};
 use crate::size_doubts::{CERTAIN, DOUBTFUL_SHARE, SHOWN, SIGNIFICANT, SizeFault, contradiction, doubts, varying};
 
 /// If a greater share of commands is expected to be of kinds that were never labelled, the labels are too few.

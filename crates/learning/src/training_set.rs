@@ -2,10 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_fit::{
-    ExperimentDesign, Fit, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
-};
-use sizeleak_labels::{LabelFile, Matching, Tolerance};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{
     Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, MAX_SEEN, Model,
@@ -14,6 +10,10 @@ use sizeleak_model::{
 use sizeleak_text::{counted, listed};
 
 use crate::error::{LearningError, Result};
+use crate::fit::{
+    ExperimentDesign, Fit, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
+};
+use crate::labels::{LabelFile, Matching, Tolerance};
 use crate::observed_commands::{ObservedCommand, command_times};
 use crate::size_basis::{self, CipherSuite};
 use crate::size_doubts::CERTAIN;

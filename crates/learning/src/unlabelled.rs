@@ -1,15 +1,13 @@
 //! Sizes from commands of which few or none are labelled.
 //!
 //! The commands that a pipeline finds without a model are taken apart by their sizes and single replies alone
-//! ([`sizeleak_fit::blind`]). What that fit knows becomes a first model; the actions that it names for a command become
+//! ([`blind`](crate::fit::blind)). What that fit knows becomes a first model; the actions that it names for a command become
 //! the command's label, where the user gave none. From these labels [`LearningRun`](crate::LearningRun) learns as from
 //! any others: noise, the distribution of ε, replies and priors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_fit::blind::{BlindAction, BlindFit, Observation};
 use sizeleak_frame::{Direction, Frame, Identification};
-use sizeleak_labels::{Label, LabelFile, LabelFileError, Labels, Tolerance};
 use sizeleak_model::{
     Action, Basis, EpsilonTuple, FitMethod, Model, ModelSet, Neighbours, Prior, Provenance, ReplyClass,
     ReplyCountModel, Scope, SingleReplies, Smoothing,
@@ -19,6 +17,8 @@ use sizeleak_text::listed;
 use toml::Value;
 
 use crate::error::{LearningError, Result};
+use crate::fit::blind::{BlindAction, BlindFit, Observation};
+use crate::labels::{Label, LabelFile, LabelFileError, Labels, Tolerance};
 use crate::learning_run::temporary_model;
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, OnNotice, SEGMENTER, command_times, observe_commands, patient, scope_of,
@@ -101,7 +101,7 @@ impl UnlabelledRun<'_> {
             return Err(LearningError::HiddenSizes);
         }
         let labelled_names = labels.map_or(&[][..], |(labels, _)| &labels.labels().actions);
-        let fit = sizeleak_fit::blind::learn(&found.observations, labelled_names, found.basis == Basis::Wire)?;
+        let fit = crate::fit::blind::learn(&found.observations, labelled_names, found.basis == Basis::Wire)?;
         let names = action_names(&fit, labelled_names);
         let service = found.service.and_then(|at| observed.services.get(at));
         let scope = service.map_or_else(Scope::default, |service| scope_of(&[service]));

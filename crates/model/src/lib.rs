@@ -3,7 +3,7 @@
 //! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ: the overhead, a variation ε, and the sizes of its actions.
 //! [`EpsilonDistribution`] is the distribution of ε, [`Prior`] the probability of actions, and [`ReplyCountModel`],
 //! [`ReplyBytesModel`] and [`SingleReplies`] say how replies depend on them. [`Model`] holds all of it and reads and
-//! writes `model.toml`; `sizeleak-fit` learns it. This crate handles only numbers and names, not frames, captures or
+//! writes `model.toml`; `sizeleak-learning` learns it. This crate handles only numbers and names, not frames, captures or
 //! clocks.
 
 mod action;

@@ -4,7 +4,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
-use sizeleak_fit::ExperimentDesign;
+use sizeleak_learning::fit::ExperimentDesign;
 use sizeleak_model::{Action, Inventory, InventoryError, LabelledCommand, Limits};
 
 use crate::knowledge::{Covariance, HeldOut, Knowledge};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sizeleak_evaluation::{Evaluation, EvaluationError, Evaluator, JudgedRun};
 use sizeleak_frame::Direction;
-use sizeleak_labels::{Label, LabelFile, Labels, Tolerance};
+use sizeleak_learning::labels::{Label, LabelFile, Labels, Tolerance};
 use sizeleak_learning::{
     LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures, temporary_model,
 };

@@ -6,7 +6,7 @@ use sizeleak_evaluation::{
     ActionScore, Comparison, Confusion, CurvePoint, DrawRemark, Evaluation, FIGURES, FigureDifference, FigureValue,
     LearningCurve, MedianScore, MedianShare, Misattribution, PipelineFigures, Score, Unit,
 };
-use sizeleak_labels::MatchCounts;
+use sizeleak_learning::labels::MatchCounts;
 use sizeleak_report::document::Value::{Number, Within};
 use sizeleak_report::document::{Figure, NONE, Value};
 use sizeleak_report::leak::calibration;

@@ -11,8 +11,8 @@ use sizeleak_evaluation::measured_leak::{
 };
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
-use sizeleak_labels::MatchCounts;
 use sizeleak_learning::LabelledCommands;
+use sizeleak_learning::labels::MatchCounts;
 use sizeleak_model::{Inventory, LabelledCommand, LearnedPadding, Model};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_text::counted;

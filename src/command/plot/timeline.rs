@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::FlowId;
-use sizeleak_labels::{LabelClock, LabelFile};
+use sizeleak_learning::labels::{LabelClock, LabelFile};
 use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, ModelSet};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};

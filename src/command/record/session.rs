@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use sizeleak_evaluation::Conclusion;
-use sizeleak_labels::{LabelFile, LabelOffset, LabelTimes, Labels};
+use sizeleak_learning::labels::{LabelFile, LabelOffset, LabelTimes, Labels};
 use sizeleak_model::Inventory;
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::Interrupt;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde::ser::SerializeStruct;
-use sizeleak_labels::MatchCounts;
+use sizeleak_learning::labels::MatchCounts;
 
 use crate::evaluation::Evaluation;
 use crate::information::Information;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sizeleak_labels::{LabelForm, LabelMap, Labels};
+use sizeleak_learning::labels::{LabelForm, LabelMap, Labels};
 use sizeleak_model::{Action, Inventory};
 use sizeleak_pipeline::Pipeline;
 

@@ -1,0 +1,290 @@
+//! Learning the prior P(A) from the habits that labelled commands show, and which commands recur more often than habits
+//! explain.
+
+mod device_use;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
+use statrs::distribution::{DiscreteCDF, Poisson};
+
+use crate::fit::evidence::{MIN_PROBABILITY, most_likely, rounded};
+
+/// So many stretches of the commands are held back in turn, as in any cross-validation.
+const HELD_BACK: usize = 5;
+
+/// The strengths of smoothing that the likelihood chooses from, in labelled commands (or actions).
+const STRENGTHS: [f64; 13] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+
+/// Learns from labelled commands; `actions` are in the order of their counts.
+///
+/// Complete rounds of the paper's experiments (each action alone, and alone on two devices) say nothing about usage
+/// and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
+/// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
+/// equally often, each with the strength that makes the labels most likely. Shares are those with which actions are
+/// as frequent as that, although each uses up a device. Single commands recur only if that makes commands that were held
+/// back more likely. `None` if no command is left to learn from.
+pub fn learn_prior(
+    commands: &[LabelledCommand],
+    actions: &[Action],
+    inventory: Option<&Inventory>,
+    limits: &Limits,
+) -> Option<Prior> {
+    let usage = usage_of(commands, limits, actions.len());
+    if usage.is_empty() {
+        return None;
+    }
+    let base = base_shares(actions, inventory);
+    let habits = of_habits(&usage, &base, limits);
+    let with_recurring = with_recurring(&habits, &usage, &base, limits);
+    let is_kept = with_recurring.recurring.is_empty() || recurring_is_seen_again(&usage, &base, limits);
+    Some(if is_kept { with_recurring } else { habits })
+}
+
+/// The habits beside commands that recur, given those that make up for what recurs too.
+fn with_recurring(habits: &Prior, usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> Prior {
+    // What recurs looks like a habit of giving devices the same actions: habits are learned from the rest.
+    let recurring = recurring_commands(usage, |counts| habits.probability(counts));
+    if recurring.is_empty() {
+        return habits.clone();
+    }
+    let rest = of_habits(&without_recurring(usage, &recurring), base, limits);
+    let recurring = recurring_commands(usage, |counts| rest.probability(counts));
+    Prior { recurring, ..rest }
+}
+
+/// Whether commands that were held back are more likely if single ones recur: each of some stretches of time by what the
+/// others teach, so that automations of one week only are not taken for those of every week.
+fn recurring_is_seen_again(usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> bool {
+    let stretch = usage.len().div_ceil(HELD_BACK);
+    let ln = |prior: &Prior, counts: &[u32]| prior.whole_probability(counts).max(MIN_PROBABILITY).ln();
+    let mut gain = 0.0;
+    for (begin, held_back) in (0..).step_by(stretch).zip(usage.chunks(stretch)) {
+        let others = [&usage[..begin], &usage[begin + held_back.len()..]].concat();
+        if !others.is_empty() {
+            let without = of_habits(&others, base, limits);
+            let with = with_recurring(&without, &others, base, limits);
+            gain += held_back.iter().map(|one| ln(&with, &one.counts) - ln(&without, &one.counts)).sum::<f64>();
+        }
+    }
+    gain > 0.0
+}
+
+/// Learns how many actions commands have, and which.
+fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits) -> Prior {
+    let (numbers, decay) = numbers(commands, limits.max_actions());
+    let frequencies = frequencies(commands, base_shares);
+    let concentration = concentration(commands, &frequencies);
+    let shares = device_use::shares(&frequencies, concentration, limits, &times_of_numbers(commands));
+    let shares = shares.into_iter().map(shown).collect();
+    Prior { numbers, decay, shares, concentration, recurring: Vec::new() }
+}
+
+/// The commands that are no part of a round of experiments: a complete one, or the last one if all are experiments.
+fn usage_of<'a>(commands: &'a [LabelledCommand], limits: &Limits, actions: usize) -> Vec<&'a LabelledCommand> {
+    let experiment = |command: &LabelledCommand| {
+        let mut occurring = command.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        match (occurring.next(), occurring.next()) {
+            (Some((action, count @ 1..=2)), None) => Some((action, *count)),
+            _ => None,
+        }
+    };
+    let mut times: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+    for found in commands.iter().filter_map(experiment) {
+        *times.entry(found).or_default() += 1;
+    }
+    // An action that only one device has has no experiment on two.
+    let of_round = |action: usize| (1..=2.min(limits.max_of_class(limits.class_of(action)))).map(move |n| (action, n));
+    let round = || (0..actions).flat_map(of_round);
+    let rounds = round().map(|wanted| times.get(&wanted).copied().unwrap_or(0)).min().unwrap_or(0);
+    let are_rounds = commands.iter().all(|command| experiment(command).is_some() || command.total() == 0);
+    let is_incomplete = rounds > 0 && are_rounds && times.values().all(|times| *times <= rounds + 1);
+    let rounds = rounds + usize::from(is_incomplete);
+    let mut left: BTreeMap<(usize, u32), usize> = round().map(|wanted| (wanted, rounds)).collect();
+    let is_usage = |command: &&LabelledCommand| {
+        let Some(left) = experiment(command).and_then(|found| left.get_mut(&found)).filter(|left| **left > 0) else {
+            return command.counts.iter().any(|count| *count > 0);
+        };
+        *left -= 1;
+        false
+    };
+    commands.iter().filter(is_usage).collect()
+}
+
+/// The commands with one occurrence of each recurring one.
+fn without_recurring<'a>(commands: &[&'a LabelledCommand], recurring: &[RecurringCommand]) -> Vec<&'a LabelledCommand> {
+    let mut seen = BTreeSet::new();
+    let is_recurring = |command: &LabelledCommand| recurring.iter().any(|other| other.counts == command.counts);
+    commands.iter().copied().filter(|command| !is_recurring(command) || seen.insert(&command.counts)).collect()
+}
+
+/// The shares of the numbers of actions, and their decay.
+fn numbers(commands: &[&LabelledCommand], max_actions: u32) -> (Vec<f64>, f64) {
+    let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
+    let most = u64::from(max_actions).max(most_seen);
+    let times = times_of_numbers(commands);
+    let decay = decay(commands, most);
+    let whole = 1.0 - decay.powf(most as f64);
+    let base: Vec<f64> = (0..times.len()).map(|at| (1.0 - decay) * decay.powf(at as f64) / whole).collect();
+    let smoothed = smoothed(&times, &base, commands.len() as f64);
+    (smoothed.into_iter().map(shown).collect(), shown(decay))
+}
+
+/// How many commands have 1, 2, 3… actions.
+fn times_of_numbers(commands: &[&LabelledCommand]) -> Vec<f64> {
+    let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
+    let mut times = vec![0.0; most_seen.min(Prior::MAX_LISTED as u64) as usize];
+    for command in commands {
+        if let Some(times) = (command.total() as usize).checked_sub(1).and_then(|at| times.get_mut(at)) {
+            *times += 1.0;
+        }
+    }
+    times
+}
+
+/// The decay of a geometric distribution over 1 to `most` actions that makes the commands most likely, with two
+/// pseudo-observations: one further action and one end.
+fn decay(commands: &[&LabelledCommand], most: u64) -> f64 {
+    let beyond_first: f64 = commands.iter().map(|command| command.total().saturating_sub(1) as f64).sum();
+    let likelihood = |decay: f64| {
+        let whole = (1.0 - decay.powf(most as f64)).ln() - (1.0 - decay).ln();
+        (beyond_first + 1.0) * decay.ln() - commands.len() as f64 * whole + (1.0 - decay).ln()
+    };
+    most_likely((1..1000).map(|thousandths| f64::from(thousandths) / 1000.0), 0.5, likelihood)
+}
+
+/// Shares of actions without any observation: all devices are commanded equally often, with each of their actions.
+fn base_shares(actions: &[Action], inventory: Option<&Inventory>) -> Vec<f64> {
+    let Some(inventory) = inventory else { return vec![1.0 / actions.len() as f64; actions.len()] };
+    let mut shares = vec![0.0; actions.len()];
+    for device in &inventory.devices {
+        for (share, action) in shares.iter_mut().zip(actions) {
+            if device.actions.contains(&action.name) {
+                *share += f64::from(device.count) / device.actions.len() as f64;
+            }
+        }
+    }
+    let sum: f64 = shares.iter().sum();
+    shares.into_iter().map(|share| share / sum).collect()
+}
+
+/// The share of each action among all actions of the commands.
+fn frequencies(commands: &[&LabelledCommand], base: &[f64]) -> Vec<f64> {
+    let mut times = vec![0.0; base.len()];
+    for command in commands {
+        for (times, count) in times.iter_mut().zip(&command.counts) {
+            *times += f64::from(*count);
+        }
+    }
+    let all = times.iter().sum();
+    smoothed(&times, base, all)
+}
+
+/// Shares from numbers of occurrences among `all`, smoothed towards `base` with the strength that makes the occurrences
+/// most likely (among equals the greatest, so that few occurrences change little).
+fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
+    // The likelihood of a Dirichlet-multinomial distribution.
+    let likelihood = |strength: f64| {
+        let occurrences = times.iter().zip(base).map(|(times, base)| ln_rising(strength * base, *times));
+        occurrences.sum::<f64>() - ln_rising(strength, times.iter().sum())
+    };
+    let strength = most_likely(STRENGTHS.into_iter().rev(), 0.5, likelihood);
+    times.iter().zip(base).map(|(times, base)| (times + strength * base) / (all + strength)).collect()
+}
+
+/// The posterior mean of the concentration c, as 1 / (1 + c), of which before any observation each order of magnitude
+/// is as likely, between 0.0001 (shares hardly vary) and 1 (they always vary).
+fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
+    // How many commands have an action so often, and how many have so many actions.
+    let mut times: BTreeMap<(usize, u32), f64> = BTreeMap::new();
+    let mut totals: BTreeMap<u64, f64> = BTreeMap::new();
+    for command in commands {
+        for (action, count) in command.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *times.entry((action, *count)).or_default() += 1.0;
+        }
+        *totals.entry(command.total()).or_default() += 1.0;
+    }
+    let likelihood = |concentration: f64| -> f64 {
+        let of_action = |((action, count), times): (&(usize, u32), &f64)| {
+            times * ln_rising(concentration * shares.get(*action).unwrap_or(&Prior::MIN_SHARE), f64::from(*count))
+        };
+        let of_total = |(total, times): (&u64, &f64)| times * ln_rising(concentration, *total as f64);
+        times.iter().map(of_action).sum::<f64>() - totals.iter().map(of_total).sum::<f64>()
+    };
+    let grid: Vec<(f64, f64)> = (1..100)
+        .map(|percent| f64::from(percent * percent) / 10_000.0)
+        .map(|spread| (spread, likelihood(1.0 / spread - 1.0)))
+        .collect();
+    let greatest = grid.iter().map(|(_, likelihood)| *likelihood).fold(f64::NEG_INFINITY, f64::max);
+    // The grid of squares is denser near 0: its spacing is that of the square root, and the prior that of the inverse.
+    let weight = |spread: f64, likelihood: f64| (likelihood - greatest).exp() / spread.sqrt();
+    let (sum, weights) = grid.iter().fold((0.0, 0.0), |(sum, weights), (spread, likelihood)| {
+        (sum + spread * weight(*spread, *likelihood), weights + weight(*spread, *likelihood))
+    });
+    ((weights / sum - 1.0) * 100.0).round().max(1.0) / 100.0
+}
+
+/// ln of x (x + 1) … (x + n − 1), for integer n.
+fn ln_rising(x: f64, n: f64) -> f64 {
+    // Term by term for small n, by Stirling's series beyond.
+    if n <= 64.0 {
+        return (0..n as u32).map(|at| (x + f64::from(at)).ln()).sum();
+    }
+    ln_rising(x, 64.0) + stirling(x + n) - stirling(x + 64.0)
+}
+
+/// ln Γ(x) without its constant, for x of at least 64.
+fn stirling(x: f64) -> f64 {
+    (x - 0.5) * x.ln() - x + 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x)
+}
+
+/// A share as the model file shows it, never 0.
+fn shown(share: f64) -> f64 {
+    rounded(share).max(Prior::MIN_SHARE)
+}
+
+/// The fewest occurrences of a command that recurs: twice may be one command that somebody repeated.
+const MIN_TIMES: u64 = 3;
+
+/// How many commands are taken for recurring ones by chance in a model: the error rate of all tests (Bonferroni).
+const FALSE_ALARMS: f64 = 0.01;
+
+/// The commands that occur more often than by chance, the most frequent first. `probability`: of actions by habit.
+fn recurring_commands(commands: &[&LabelledCommand], probability: impl Fn(&[u32]) -> f64) -> Vec<RecurringCommand> {
+    let mut times: BTreeMap<&[u32], u64> = BTreeMap::new();
+    for command in commands {
+        *times.entry(&command.counts).or_default() += 1;
+    }
+    let (all, tested) = (commands.len() as f64, times.len().max(1) as f64);
+    // With P(A) by habit, each with the share of all commands that it has beyond it if none recurred.
+    let found = times.into_iter().filter_map(|(counts, times)| {
+        let by_habit = probability(counts);
+        let expected = all * by_habit;
+        let is_recurring = times >= MIN_TIMES && poisson_tail(times, expected) < FALSE_ALARMS / tested;
+        // One further command may be any other.
+        let beyond = (times as f64 - expected) / (all + 1.0);
+        (is_recurring && beyond > 0.0).then_some((counts, by_habit, beyond))
+    });
+    let mut found: Vec<(&[u32], f64, f64)> = found.collect();
+    found.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(b.0)));
+    found.truncate(RecurringCommand::MAX_LISTED);
+    // Habits have what recurring commands leave, so that these are rarer by habit: with H = Σ hⱼ, (1 − H) · P(A) + hⱼ is the
+    // share of A that was seen if H · (1 − Σ P(A)) is what all are beyond P(A).
+    let beyond: f64 = found.iter().map(|(_, _, beyond)| beyond).sum();
+    let recurring = beyond / (1.0 - found.iter().map(|(_, by_habit, _)| by_habit).sum::<f64>());
+    let command = |(counts, by_habit, beyond): (&[u32], f64, f64)| {
+        let share = beyond + recurring * by_habit;
+        RecurringCommand { counts: counts.to_vec(), share: (share * 1e6).floor() / 1e6 }
+    };
+    let mut found: Vec<RecurringCommand> = found.into_iter().map(command).filter(|one| one.share > 0.0).collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.counts.cmp(&b.counts)));
+    found
+}
+
+/// P(at least `times` events) where `expected` are; 0 of what never happens.
+fn poisson_tail(times: u64, expected: f64) -> f64 {
+    Poisson::new(expected).map_or(0.0, |events| events.sf(times - 1))
+}
+
+#[cfg(test)]
+mod tests;
