@@ -9,10 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use sizeleak_evaluation::experiment::{Decision, Experiment, Journal};
 use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
 use sizeleak_platform::telemetry::log::{say, show};
-use sizeleak_recording::{Decision, Experiment, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, counted, read_text};
 
 pub(crate) use self::options::Arguments;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_learning::labels::{LabelFile, LabelTimes};
-use sizeleak_model::Inventory;
-use sizeleak_recording::{
+use sizeleak_evaluation::experiment::{
     Decision, Experiment, Half, Journal, Knowledge, MAX_COMMANDS, Outcome, PlannedCommand, Recording, Stop, labels_of,
 };
+use sizeleak_learning::labels::{LabelFile, LabelTimes};
+use sizeleak_model::Inventory;
 use sizeleak_simulator::scenario::Framing;
 use sizeleak_simulator::{CommandedDevice, LiveHome, LiveSession, Scenario};
 use tempfile::TempDir;
@@ -46,7 +46,7 @@ impl<'a> Bench<'a> {
     /// Sends a command, which takes `took_ns`, with its message somewhere between.
     fn send(&mut self, command: &PlannedCommand, took_ns: i64) {
         self.journal.begin(command, self.now_ns);
-        let device = |action: &sizeleak_recording::DeviceAction| CommandedDevice {
+        let device = |action: &sizeleak_evaluation::experiment::DeviceAction| CommandedDevice {
             device: action.device.clone(),
             index: action.index,
             action: action.action.clone(),
@@ -148,12 +148,12 @@ fn at_random(inventory: &Inventory, actions: &[String], seed: u64) -> PlannedCom
     // As the simulator's own commands: n + 1 actions are three quarters as likely as n.
     let more = (0..devices.len() - 1).take_while(|_| random.random_bool(0.75)).count();
     devices.truncate(1 + more);
-    let devices: Vec<sizeleak_recording::DeviceAction> = devices
+    let devices: Vec<sizeleak_evaluation::experiment::DeviceAction> = devices
         .into_iter()
         .map(|(device, index, actions)| {
             let mut actions = actions.clone();
             actions.shuffle(&mut random);
-            sizeleak_recording::DeviceAction { device, index, action: actions.remove(0) }
+            sizeleak_evaluation::experiment::DeviceAction { device, index, action: actions.remove(0) }
         })
         .collect();
     let count = |name: &String| devices.iter().filter(|device| device.action == *name).count() as u32;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
-use sizeleak_recording::{Journal, Outcome, Step};
+use sizeleak_evaluation::experiment::{Journal, Outcome, Step};
 use support::home::{assert_fails, run};
 use support::programs::{built, interrupt, sizeleak, stderr};
 use tempfile::TempDir;

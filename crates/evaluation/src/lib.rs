@@ -3,7 +3,8 @@
 //!
 //! An [`Evaluator`] runs a pipeline over labelled captures and returns a [`JudgedRun`]; [`Evaluation`] computes the
 //! figures of one run, [`Comparison`] the differences between several. [`measured_leak`] says how much labelled commands show
-//! that sizes give away, without a model. [`statistics`] knows nothing of commands.
+//! that sizes give away, without a model. An [`experiment`] records commands until their model explains others well enough.
+//! [`statistics`] knows nothing of commands.
 //!
 //! ```
 //! use sizeleak_evaluation::statistics::{Confidence, wilson};
@@ -21,6 +22,7 @@ mod cross_validation;
 mod curve;
 mod evaluation;
 mod evaluator;
+pub mod experiment;
 mod information;
 mod judge;
 mod judged_run;

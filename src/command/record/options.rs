@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::TypedValueParser;
+use sizeleak_evaluation::experiment::{MAX_COMMANDS, Stop};
 use sizeleak_model::Inventory;
-use sizeleak_recording::{MAX_COMMANDS, Stop};
 
 use crate::command::failure::usage;
 use crate::command::shared_options::{INPUT, OUTPUT, duration};

@@ -11,8 +11,8 @@ use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value, json};
+use sizeleak_evaluation::experiment::{DeviceAction, Step};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_recording::{DeviceAction, Step};
 use sizeleak_text::escaped;
 
 /// A program that takes longer has hung: its command does not count.

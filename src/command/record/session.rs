@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use sizeleak_evaluation::Conclusion;
+use sizeleak_evaluation::experiment::{
+    ActionSize, Decision, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand, Recording, Step,
+    labels_of,
+};
 use sizeleak_learning::labels::{LabelFile, LabelOffset, LabelTimes, Labels};
 use sizeleak_model::Inventory;
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_recording::{
-    ActionSize, Decision, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand, Recording, Step,
-    labels_of,
-};
 use sizeleak_text::{counted, escaped_lines, listed};
 
 use super::options::{Arguments, End};

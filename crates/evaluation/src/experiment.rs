@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use sizeleak_model::Inventory;
-//! use sizeleak_recording::{Decision, Experiment, MAX_COMMANDS};
+//! use sizeleak_evaluation::experiment::{Decision, Experiment, MAX_COMMANDS};
 //!
 //! let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]";
 //! let experiment = Experiment::new(Inventory::from_toml(home)?, MAX_COMMANDS, 1)?;
@@ -16,10 +16,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod experiment;
 mod knowledge;
+mod next_command;
 mod recording;
 
-pub use experiment::{Decision, DeviceAction, Experiment, Half, MAX_COMMANDS, PlannedCommand, Stop};
 pub use knowledge::{ActionSize, HeldOut, Knowledge};
+pub use next_command::{Decision, DeviceAction, Experiment, Half, MAX_COMMANDS, PlannedCommand, Stop};
 pub use recording::{Journal, JournalError, Learned, Outcome, Recording, RecordingError, Step, Tested, labels_of};

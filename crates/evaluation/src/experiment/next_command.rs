@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_learning::fit::ExperimentDesign;
 use sizeleak_model::{Action, Inventory, InventoryError, LabelledCommand, Limits};
 
-use crate::knowledge::{Covariance, HeldOut, Knowledge};
+use crate::experiment::knowledge::{Covariance, HeldOut, Knowledge};
 
 /// So many checks in a row must find the same sizes, or that there are none: with fewer, sizes that a counter's new digit
 /// had moved were taken for settled.

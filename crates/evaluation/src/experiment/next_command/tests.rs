@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use sizeleak_model::Device;
 
 use super::*;
-use crate::knowledge::ActionSize;
+use crate::experiment::knowledge::ActionSize;
 
 const HOME: &str = "[[device]]\nname = \"plug\"\ncount = 6\nactions = [\"on\", \"off\"]\n\
                     [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"on\", \"off\", \"red\"]\n";

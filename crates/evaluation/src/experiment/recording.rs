@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_evaluation::{Evaluation, EvaluationError, Evaluator, JudgedRun};
 use sizeleak_frame::Direction;
 use sizeleak_learning::labels::{Label, LabelFile, Labels, Tolerance};
 use sizeleak_learning::{
@@ -14,8 +13,11 @@ use sizeleak_model::{Inventory, ModelSet};
 use sizeleak_pipeline::{ConfigError, InputSource, Pipeline, PipelineInput};
 use thiserror::Error;
 
-use crate::experiment::{DeviceAction, Experiment, Half, PlannedCommand};
-use crate::knowledge::{HeldOut, Knowledge};
+use crate::evaluation::Evaluation;
+use crate::evaluator::Evaluator;
+use crate::experiment::knowledge::{HeldOut, Knowledge};
+use crate::experiment::next_command::{DeviceAction, Experiment, Half, PlannedCommand};
+use crate::judged_run::{EvaluationError, JudgedRun};
 
 /// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
