@@ -13,6 +13,7 @@ mod archive_units;
 mod archive_watch;
 mod audit;
 mod bad_input;
+mod burst_segmenter;
 mod capture_folders;
 mod check_stage;
 mod checkpoints;

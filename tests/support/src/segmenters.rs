@@ -17,13 +17,13 @@ pub fn python() -> Vec<String> {
     vec!["python3".to_owned(), folder().join("burst.py").display().to_string(), "40".to_owned()]
 }
 
-/// The segmenter in Rust, as a command line. `cargo test` builds it for a test of its own package; where only the tests
-/// of this one were built, it is built here, beside the other programs.
+/// The segmenter in Rust, as a command line. `cargo test` builds it as an example; where only some tests were built, it is
+/// built here.
 pub fn rust() -> Vec<String> {
     static BUILT: Once = Once::new();
-    let program = built().join("burst-segmenter");
+    let program = built().join("examples/burst-segmenter");
     BUILT.call_once(|| {
-        if !is_newer(&program, &folder().join("burst/src")) {
+        if !is_newer(&program, &folder().join("burst")) {
             build();
         }
     });
@@ -41,7 +41,7 @@ fn build() {
     let programs = built();
     let profile = programs.file_name().unwrap().to_str().unwrap();
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root()).args(["build", "--quiet", "--offline", "--bin", "burst-segmenter"]);
+    cargo.current_dir(root()).args(["build", "--quiet", "--offline", "--example", "burst-segmenter"]);
     cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
     let ended = cargo.arg("--target-dir").arg(programs.parent().unwrap()).status().unwrap();
     assert!(ended.success(), "burst-segmenter cannot be built");

@@ -1,5 +1,4 @@
-//! The segmenter as a program: records on stdin become commands on stdout, between its `hello` and its `summary`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! The segmenter of the examples as a program: records on stdin become commands on stdout, between its `hello` and its `summary`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,6 +6,7 @@ use std::process::{Command, Stdio};
 use sizeleak_frame::{
     ContentType, Direction, Frame, FrameReader, FrameWriter, Hello, Protocol, Record, SCHEMA, StageSummary, Summary,
 };
+use support::segmenters;
 
 fn record(at_ms: i64, length: u32) -> Frame {
     let (time_ns, content_type, protocol) = (at_ms * 1_000_000, ContentType::ApplicationData, Protocol::Tls);
@@ -25,7 +25,7 @@ fn records_become_commands_between_hello_and_summary() {
     writer.write_all(&frames).unwrap();
     let stream = writer.into_output().unwrap();
 
-    let mut program = Command::new(env!("CARGO_BIN_EXE_burst-segmenter"));
+    let mut program = Command::new(&segmenters::rust()[0]);
     let program = program.args(["--silence", "80ms"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = program.spawn().unwrap();
     child.stdin.take().unwrap().write_all(&stream).unwrap();

@@ -1,6 +1,6 @@
 //! An example segmenter: a command is a burst of application data to the gateway, ended by a silence.
 //!
-//! `burst.py` next to this package writes the same frames. The crates do what all stages share: flags and `--help`,
+//! `burst.py` beside this folder writes the same frames. The crates do what all stages share: flags and `--help`,
 //! reading and writing frames, passing on frames that are not for this stage, `hello` and `summary`, exit codes.
 #![warn(clippy::indexing_slicing)]
 
