@@ -16,9 +16,9 @@ export LC_ALL=C
 mkdir -p "$folder"
 
 cargo build --quiet --release
-cargo build --quiet --release --package sizeleak-benches --bin archive
+cargo build --quiet --release --package sizeleak-support --example archive
 bin=target/release
-archive=$bin/archive
+archive=$bin/examples/archive
 sizeleak=$bin/sizeleak
 
 pipeline() { # NAME STAGES…: a pipeline file of these stages

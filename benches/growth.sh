@@ -12,7 +12,7 @@ folder=${1:-target/growth}
 mkdir -p "$folder"
 trap 'rm -f "$folder/capture.pcap"' EXIT
 cargo build --quiet --release
-cargo build --quiet --release --package sizeleak-benches
+cargo build --quiet --release --package sizeleak-support --examples
 printf '[[stage]]\nrun = "%s"\n' capture flow-filter record-sizer > "$folder/sizes.toml"
 
 results=$folder/results
@@ -26,7 +26,7 @@ once() { # prints user and system time in seconds, and peak memory in KiB
 
 line() { # SERIES AMOUNT TITLE SHAPE BYTES FLOWS [AT-ONCE]
     local packets
-    packets=$(target/release/archive write "$4" "$5" "$folder/capture.pcap" --flows "$6" --at-once "${7:-$6}" | cut -d' ' -f1)
+    packets=$(target/release/examples/archive write "$4" "$5" "$folder/capture.pcap" --flows "$6" --at-once "${7:-$6}" | cut -d' ' -f1)
     cat "$folder/capture.pcap" > /dev/null
     for _ in 1 2 3; do once; done | sort -n | sed -n 2p |
         awk -v series="$1" -v amount="$2" -v title="$3" -v bytes="$5" -v packets="$packets" -v results="$results" '{
@@ -47,4 +47,4 @@ done
 for flows in 1000 10000 50000 100000 1000000; do
     line at-once "$flows" "C, 1 GB, $flows at once" records 1000000000 "$flows"
 done
-target/release/growth "$results" "$folder/growth.svg"
+target/release/examples/growth "$results" "$folder/growth.svg"

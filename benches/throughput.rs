@@ -1,4 +1,4 @@
-//! The throughput of the stages, each alone and together, on generated captures: `cargo bench -p sizeleak-benches`.
+//! The throughput of the stages, each alone and together, on generated captures: `cargo bench -p sizeleak-support`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs::File;
@@ -102,7 +102,7 @@ fn stage(name: &str) -> Box<dyn Runnable> {
 
 /// A stage with the model of the bundled home.
 fn stage_with_model(name: &str) -> Box<dyn Runnable> {
-    configured(name, "model", Value::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/home/model.toml")))
+    configured(name, "model", Value::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/home/model.toml")))
 }
 
 fn configured(name: &str, option: &str, value: Value) -> Box<dyn Runnable> {
@@ -151,7 +151,7 @@ fn each(criterion: &mut Criterion) {
 
 /// The records of the bundled home (1970, with 307 commands), repeated day by day.
 fn at_home(days: i64) -> Vec<Frame> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/home/test.pcap");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/home/test.pcap");
     let frames = made(&file, "record-sizer");
     let mut all: Vec<Frame> = Vec::new();
     for day in 0..days {

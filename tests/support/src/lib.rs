@@ -1,5 +1,5 @@
-//! What the test programs share: captures, homes and streams to test with, the programs of the workspace and of others, and
-//! what fuzzers call.
+//! What tests share with each other and with measurements: captures, homes and streams to test with, the programs of the
+//! workspace and of others, and what fuzzers call.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
