@@ -65,6 +65,9 @@ pub use sizeleak_audit as audit;
 /// handles signals and may confine its process: call it in a process of its own.
 pub mod command;
 
+#[cfg(feature = "simulator")]
+pub mod conformance;
+
 /// Pipelines judged by labels: an [`Evaluator`](evaluation::Evaluator) runs them, an
 /// [`Evaluation`](evaluation::Evaluation) has the figures.
 pub use sizeleak_evaluation as evaluation;

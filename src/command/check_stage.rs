@@ -8,11 +8,11 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
-use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 use super::document::line;
 use super::failure::{silent, usage};
 use super::report_format::ReportFormatOption;
+use crate::conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 /// Check a stage of your own against the contract of docs/frames.md
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use sizeleak_frame::Hello;
 
 use super::*;
-use crate::recorded_stream::encode;
+use crate::conformance::recorded_stream::encode;
 
 fn shell(script: &str, limit_ms: u64) -> TestedProgram {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();

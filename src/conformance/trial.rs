@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sizeleak_frame::{Frame, Hello, ReadError, Summary};
 use thiserror::Error;
 
-use crate::recorded_stream::{ConsumedKind, RecordedStream, decode, encode};
+use crate::conformance::recorded_stream::{ConsumedKind, RecordedStream, decode, encode};
 
 #[derive(Debug)]
 pub(crate) struct StageOutput {

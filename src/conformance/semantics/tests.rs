@@ -3,7 +3,7 @@
 use sizeleak_frame::Packets;
 
 use super::*;
-use crate::recorded_stream::{ConsumedKind, RecordedStream};
+use crate::conformance::recorded_stream::{ConsumedKind, RecordedStream};
 
 fn command(time_ns: i64) -> Command {
     Command {

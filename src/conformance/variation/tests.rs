@@ -3,7 +3,7 @@
 use sizeleak_frame::FrameReader;
 
 use super::*;
-use crate::recorded_stream::{ConsumedKind, RecordedStream, decode};
+use crate::conformance::recorded_stream::{ConsumedKind, RecordedStream, decode};
 
 fn read(bytes: &[u8]) -> Vec<Frame> {
     let (frames, fault) = decode(bytes);

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Frame, SCHEMA, StageSummary, Unknown};
 
-use crate::recorded_stream::{ConsumedKind, decode, encode};
-use crate::semantics::{are_meaningful, is_word};
-use crate::trial::{CheckError, ProgramStep, StageOutput, StdoutReader, Trial, is_same, passed_on};
-use crate::variation::{self, UNKNOWN};
+use crate::conformance::recorded_stream::{ConsumedKind, decode, encode};
+use crate::conformance::semantics::{are_meaningful, is_word};
+use crate::conformance::trial::{CheckError, ProgramStep, StageOutput, StdoutReader, Trial, is_same, passed_on};
+use crate::conformance::variation::{self, UNKNOWN};
 
 pub(super) fn whole(trial: &Trial<'_>) -> Result<(), CheckError> {
     trial.output.ended_with(0)?;

@@ -4,7 +4,7 @@
 use rmpv::Value;
 use sizeleak_frame::{Frame, KINDS};
 
-use crate::recorded_stream::encode;
+use crate::conformance::recorded_stream::encode;
 
 #[cfg(test)]
 mod tests;

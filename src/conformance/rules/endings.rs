@@ -5,9 +5,9 @@ use rmpv::Value;
 use rustix::process::Signal;
 use sizeleak_frame::{Frame, Hello, SCHEMA, what};
 
-use crate::recorded_stream::encode;
-use crate::trial::{CheckError, ProgramEnd, ProgramStep, StageOutput, StdoutReader, Trial, passed_on};
-use crate::variation;
+use crate::conformance::recorded_stream::encode;
+use crate::conformance::trial::{CheckError, ProgramEnd, ProgramStep, StageOutput, StdoutReader, Trial, passed_on};
+use crate::conformance::variation;
 
 /// Deep enough to overflow the stack of a recursive parser.
 const DEPTH: usize = 1_000_000;

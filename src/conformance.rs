@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use sizeleak_conformance::{ConsumedKind, TestedProgram, RecordedStream, check};
+//! use sizeleak::conformance::{ConsumedKind, TestedProgram, RecordedStream, check};
 //!
 //! let program = TestedProgram { command: vec!["true".into()], limit: Duration::from_secs(10) };
 //! let input = RecordedStream::simulated(ConsumedKind::Record)?;
@@ -27,7 +27,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::trial::{CheckError, Trial};
+use crate::conformance::trial::{CheckError, Trial};
 
 /// Checks all rules that apply to a stage that consumes frames of `kind`. After a phase with a failed prerequisite, the
 /// later phases are left out: they would fail for the same reason.

@@ -3,9 +3,9 @@
 mod endings;
 mod whole_stream;
 
-use crate::recorded_stream::ConsumedKind;
-use crate::semantics::{are_batches_within_limits, are_times_of_input};
-use crate::trial::{CheckError, Trial};
+use crate::conformance::recorded_stream::ConsumedKind;
+use crate::conformance::semantics::{are_batches_within_limits, are_times_of_input};
+use crate::conformance::trial::{CheckError, Trial};
 
 #[derive(Debug)]
 pub struct Rule {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_section_is_one_of_the_contract() {
-        let document = include_str!("../../../docs/frames.md");
+        let document = include_str!("../../docs/frames.md");
         let rules: Vec<&Rule> = RULES.iter().copied().flatten().collect();
         assert!(rules.len() > 25);
         for Rule { section, .. } in rules {
