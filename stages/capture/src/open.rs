@@ -94,6 +94,9 @@ pub fn is_named_capture(file: &Path) -> bool {
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MAX_MEMORY_LOG: u32 = 27;
 
+/// So many compressed bytes are read at once: a block of Zstandard.
+const COMPRESSED_BYTES: usize = 1 << 17;
+
 /// Whether a file is read while it is written, and can be read only once: stdin (`-`) or a named pipe.
 pub(crate) fn is_stream(file: &Path) -> bool {
     file.as_os_str() == "-" || file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
@@ -174,8 +177,10 @@ pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
     let whole = Cursor::new(magic).chain(input);
     Ok(match compression {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(BufReader::new(whole))),
-        Compression::Zstd => Box::new(Members::<zstd::Decoder<'static, _>>::new(BufReader::new(whole))),
+        Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole))),
+        Compression::Zstd => {
+            Box::new(Members::<zstd::Decoder<'static, _>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole)))
+        }
         Compression::Xz => {
             let stream = Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, CONCATENATED)?;
             Box::new(XzDecoder::new_stream(whole, stream))
