@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_platform::runtime::{Closed, SourceEmit, StageError};
+use sizeleak_text::counted;
 use thiserror::Error;
 
 /// Why a capture cannot be read, or not to its end. Packets before the damage have been emitted.
@@ -38,7 +39,10 @@ pub enum Damage {
     OtherFormat(&'static str),
     #[error("is {0}")]
     StandIn(&'static str),
-    #[error("is cut at byte {offset}, {missing} bytes before the end of a {part}: what comes before is processed")]
+    #[error(
+        "is cut at byte {offset}, {} before the end of a {part}: what comes before is processed",
+        counted(*missing, "byte", "bytes")
+    )]
     Cut {
         /// Where the part begins.
         offset: u64,

@@ -133,7 +133,7 @@ fn modified_pcap_is_read() {
     let (read, error) = read_one(&bytes);
     assert_eq!(error, None);
     assert_same(&read, &written);
-    assert!(read_one(&bytes[..bytes.len() - 1]).1.unwrap().contains("1 bytes before the end of a packet"));
+    assert!(read_one(&bytes[..bytes.len() - 1]).1.unwrap().contains("1 byte before the end of a packet"));
 }
 
 /// The modified variant in the other byte order.
@@ -243,7 +243,7 @@ fn errors_name_the_file_and_the_offset() {
     let whole = little_endian(&some_packets(3, 0));
     let (read_packets, cut) = read_one(&whole[..whole.len() - 1]);
     assert_eq!(read_packets.len(), 2);
-    assert_eq!(cut.unwrap().split(": ").nth(1), Some("is cut at byte 97, 1 bytes before the end of a packet"));
+    assert_eq!(cut.unwrap().split(": ").nth(1), Some("is cut at byte 97, 1 byte before the end of a packet"));
     let (mut claims, last) = (whole.clone(), whole.len() - 38);
     claims[last + 8..last + 12].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
     let expected = format!("at byte {last}: a packet claims 3000000016 bytes");
