@@ -143,7 +143,9 @@ fn coincidences_are_not_believed() {
         said += usize::from(output.status.code() == Some(1));
     }
     println!("{certain} of {answers} answers are certain; of 12 runs, {said} say that the model does not fit");
-    assert!(answers > 2_000 && certain * 50 < answers && said >= 11, "{certain} of {answers}, {said}");
+    // All are said where strange messages are ten times as probable at first, and with them half of the homes with routines
+    // whose messages had only become longer.
+    assert!(answers > 2_000 && certain * 200 < answers && said >= 10, "{certain} of {answers}, {said}");
 }
 
 #[test]
@@ -247,20 +249,39 @@ fn months_of_habits_are_no_misfit_and_answers_follow_them() {
     assert!(own > learned + 0.03 && sure_and_wrong < 0.01, "{own}, {learned}, {sure_and_wrong}");
 }
 
+/// Homes with routines, whose messages became longer at some time: the scenario's commands as frames, and how many.
+fn longer_after(share: f64, bytes: i64, seed: u64, folder: &Path) -> (PathBuf, usize) {
+    let change = format!("[firmware-change]\nafter = {share:?}\nbytes = {bytes}\n");
+    let mut scenario = Scenario::from_toml(&change).unwrap();
+    (scenario.learn.repeats, scenario.learn.random) = (0, 1);
+    scenario.habits = HabitSettings { days: 28, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
+    let simulation = simulate_as(&scenario, seed, TestForm::Frames).unwrap();
+    (programs::write(folder, "commands.frames", &simulation.test.bytes), simulation.test.truths.len())
+}
+
+fn answer_frames(commands: &Path) -> Output {
+    let mut command = sizeleak("run -v --format ndjson --kind identification");
+    run(command.arg(commands).arg("--model").arg(programs::example("model.toml")))
+}
+
+/// Habits are far from those of the labels, too: two coincidences, which another gateway would not need.
+#[test]
+fn messages_that_had_become_longer_are_no_misfit_whatever_the_habits() {
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 5..13 {
+        let output = answer_frames(&longer_after(0.0, 3, seed, folder.path()).0);
+        assert!(output.status.success() && !stderr(&output).contains("does not fit"), "{seed}: {}", stderr(&output));
+    }
+}
+
 /// What no shift follows is said within some forty commands, and is answered with no certainty from then on. What a shift
 /// follows is no misfit.
 #[test]
 fn messages_that_become_much_longer_are_no_more_the_models() {
     let folder = tempfile::tempdir().unwrap();
     for (bytes, seed) in [(3, 5), (8, 6), (12, 7), (20, 8), (30, 9), (40, 10)] {
-        let mut scenario = Scenario::from_toml(&format!("[firmware-change]\nafter = 0.5\nbytes = {bytes}\n")).unwrap();
-        (scenario.learn.repeats, scenario.learn.random) = (0, 1);
-        scenario.habits = HabitSettings { days: 28, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
-        let simulation = simulate_as(&scenario, seed, TestForm::Frames).unwrap();
-        let commands = programs::write(folder.path(), "commands.frames", &simulation.test.bytes);
-        let mut command = sizeleak("run -v --format ndjson --kind identification");
-        let output = run(command.arg(&commands).arg("--model").arg(programs::example("model.toml")));
-        let half = simulation.test.truths.len() / 2;
+        let (commands, all) = longer_after(0.5, bytes, seed, folder.path());
+        let (output, half) = (answer_frames(&commands), all / 2);
         let (first, later) = (best(&output), half + 40);
         let certain =
             |answers: &[f64]| answers.iter().filter(|best| **best > 0.5).count() as f64 / answers.len() as f64;

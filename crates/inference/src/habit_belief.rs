@@ -76,7 +76,10 @@ const PACES: [Pace; 2] = [Pace::SLOW, Pace::FAST];
 /// Something for the learned habits, and then for the own ones of each pace.
 pub(crate) type ByHabit<T> = [T; 1 + PACES.len()];
 
-const HABIT_AT_FIRST: ByHabit<f64> = [0.9, 0.05, 0.05];
+/// The probability of habits other than the learned ones at first.
+pub(crate) const OTHERS_AT_FIRST: f64 = 0.1;
+
+const HABIT_AT_FIRST: ByHabit<f64> = [1.0 - OTHERS_AT_FIRST, OTHERS_AT_FIRST / 2.0, OTHERS_AT_FIRST / 2.0];
 
 /// Something for the own habits of each pace.
 pub(crate) type ByPace<T> = [T; PACES.len()];
