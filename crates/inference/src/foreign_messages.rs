@@ -12,8 +12,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::habit_belief::{ByRecurrence, COMING_AGAIN, HabitBelief, SeenClasses, Times};
-use crate::hypotheses::CHANGE;
 use crate::possible_commands::PossibleCommands;
+
+/// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
+/// commands. Two commands that show a change clearly are just enough to believe it.
+pub(crate) const CHANGE: f64 = 2e-4;
 
 /// The probability that messages become foreign before a command: that another gateway or app is named is as probable as a
 /// change that a state has, and so is a change that none has.

@@ -15,16 +15,12 @@ use std::collections::BTreeMap;
 use sizeleak_model::SeenReplies;
 
 use crate::command_class::CommandClasses;
-use crate::foreign_messages::ForeignBelief;
+use crate::foreign_messages::{CHANGE, ForeignBelief};
 use crate::habit_belief::{HabitBelief, Judgement, ODD, OTHERS_AT_FIRST};
 use crate::habits::LearnedHabits;
 use crate::inference::{ExplainedReplies, RecurringCommand, ReplyInference};
 use crate::number_walk::{Beyond, WeightedSum};
 use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, PossibleInState, asked_sums};
-
-/// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
-/// commands. Two commands that show a change clearly are just enough to believe it.
-pub(crate) const CHANGE: f64 = 2e-4;
 
 /// States that are less probable have no habits of their own, and a state begins to have them where it is more probable than
 /// that a change has just led to it: about 6·10⁻⁶ where replies say nothing. Where habits change with the messages, the true
