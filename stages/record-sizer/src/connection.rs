@@ -12,10 +12,11 @@ use crate::framing::{self, LengthFramer};
 use crate::handshake::HandshakeReader;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
-use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning, beyond};
+use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
 use crate::rivals::{Rivals, Run, StreamPosition, is_near};
 use crate::session::{Negotiation, SessionKeys, TlsSession};
+use crate::unseen_bytes::beyond;
 
 /// How long a connection seen from the middle waits for earlier segments, in nanoseconds.
 const START_WAIT_NS: i64 = 100_000_000;

@@ -55,6 +55,7 @@ mod session;
 mod sizer;
 mod tls13;
 mod tunnels;
+mod unseen_bytes;
 
 pub use findings::ReadBytes;
 pub use framing::{Framing, Prefix};

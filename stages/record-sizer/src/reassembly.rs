@@ -19,6 +19,7 @@ use crate::record::{OpenRecord, is_whole_records};
 use crate::rivals::{
     Claim, Dropped, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near,
 };
+use crate::unseen_bytes::UnseenBytes;
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
 const FIRST_SEGMENTS: usize = 4;
@@ -61,74 +62,6 @@ pub(crate) struct PendingSegments {
     /// Whether data continued the stream while others were held.
     has_continued: bool,
     unseen: Option<Box<UnseenBytes>>,
-}
-
-/// What packets without payload say of bytes behind those that were seen. They may still come, and are given up only with
-/// the connection; one packet alone may be forged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct UnseenBytes {
-    /// The greatest sequence number behind them that their sender gave, as that of a FIN.
-    sent: u32,
-    has_sent: bool,
-    /// How many of the numbers that the other side has acknowledged are known, and the greatest two of them, which may be
-    /// the same. A number may count a FIN that was not seen.
-    receipts: u8,
-    received: [u32; 2],
-}
-
-impl UnseenBytes {
-    fn is_empty(self) -> bool {
-        !self.has_sent && self.receipts == 0
-    }
-
-    fn add_sent(&mut self, sequence: u32, next: u32) {
-        if !self.has_sent || self.sent.wrapping_sub(next) < sequence.wrapping_sub(next) {
-            (self.sent, self.has_sent) = (sequence, true);
-        }
-    }
-
-    fn add_received(&mut self, number: u32, next: u32) {
-        let [greatest, second] = self.received;
-        let is_after = |known: u32| number.wrapping_sub(next) >= known.wrapping_sub(next);
-        self.received = match self.receipts {
-            0 => [number; 2],
-            _ if is_after(greatest) => [number, greatest],
-            2.. if !is_after(second) => [greatest, second],
-            _ => [greatest, number],
-        };
-        self.receipts = (self.receipts + 1).min(2);
-    }
-
-    /// Forgets what the stream has come to, and a number that a FIN alone explains.
-    fn forget_before(&mut self, next: u32) {
-        self.has_sent &= beyond(self.sent, next) > 0;
-        let left = self.received.into_iter().take(self.receipts.into()).filter(|number| beyond(*number, next) > 1);
-        self.receipts = left.count() as u8;
-    }
-
-    /// How many bytes are missing, by two packets: two of the other side, or one of each. `accepted` is what the other side
-    /// has acknowledged with data that was accepted. Without a number of the sender's FIN, a FIN may count as a byte.
-    fn missing(self, accepted: Option<u32>, next: u32) -> u64 {
-        let count = |number: u32| beyond(number, next).max(0).unsigned_abs();
-        let sent = if self.has_sent { count(self.sent) } else { 0 };
-        let mut received = self.received.map(count);
-        received.iter_mut().skip(self.receipts.into()).for_each(|bytes| *bytes = 0);
-        let accepted = accepted.map_or(0, count);
-        let [greatest, second] = received.map(|bytes| bytes.max(accepted));
-        match greatest.max(second) {
-            // Of the FIN that was seen.
-            most if sent > 0 && most == sent + 1 => sent,
-            // Of a FIN, or of nothing.
-            most if sent == 0 && most <= 1 => 0,
-            most => most.min(sent).max(greatest.min(second)),
-        }
-    }
-}
-
-/// By how many bytes a number is beyond the next byte of a stream; 0 or less where it is not, or farther than a window.
-pub(crate) fn beyond(number: u32, next: u32) -> i64 {
-    let distance = i64::from(number.wrapping_sub(next).cast_signed());
-    if distance <= WINDOW { distance } else { 0 }
 }
 
 /// What a direction has to know of its connection besides its own segments.

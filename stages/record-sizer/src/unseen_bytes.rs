@@ -1,0 +1,65 @@
+//! What packets without payload say of bytes behind those that were seen of a direction. They may still come, and are given
+//! up only with the connection; one packet alone may be forged.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rivals::WINDOW;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnseenBytes {
+    /// The greatest sequence number behind them that their sender gave, as that of a FIN.
+    sent: Option<u32>,
+    /// The greatest two numbers that the other side has acknowledged, which may be the same, the greater one first. A number
+    /// may count a FIN that was not seen.
+    received: [Option<u32>; 2],
+}
+
+impl UnseenBytes {
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    pub(crate) fn add_sent(&mut self, sequence: u32, next: u32) {
+        if self.sent.is_none_or(|sent| sent.wrapping_sub(next) < sequence.wrapping_sub(next)) {
+            self.sent = Some(sequence);
+        }
+    }
+
+    pub(crate) fn add_received(&mut self, number: u32, next: u32) {
+        let [greatest, second] = self.received;
+        let is_after =
+            |known: Option<u32>| known.is_none_or(|known| number.wrapping_sub(next) >= known.wrapping_sub(next));
+        if is_after(greatest) {
+            self.received = [Some(number), greatest];
+        } else if is_after(second) {
+            self.received = [greatest, Some(number)];
+        }
+    }
+
+    /// Forgets what the stream has come to, and a number that a FIN alone explains.
+    pub(crate) fn forget_before(&mut self, next: u32) {
+        self.sent = self.sent.filter(|sent| beyond(*sent, next) > 0);
+        self.received = self.received.map(|number| number.filter(|number| beyond(*number, next) > 1));
+    }
+
+    /// How many bytes are missing, by two packets: two of the other side, or one of each. `accepted` is what the other side
+    /// has acknowledged with data that was accepted. Without a number of the sender's FIN, a FIN may count as a byte.
+    pub(crate) fn missing(self, accepted: Option<u32>, next: u32) -> u64 {
+        let count = |number: Option<u32>| number.map_or(0, |number| beyond(number, next).max(0).unsigned_abs());
+        let (sent, accepted) = (count(self.sent), count(accepted));
+        let [greatest, second] = self.received.map(|number| count(number).max(accepted));
+        match greatest.max(second) {
+            // Of the FIN that was seen.
+            most if sent > 0 && most == sent + 1 => sent,
+            // Of a FIN, or of nothing.
+            most if sent == 0 && most <= 1 => 0,
+            most => most.min(sent).max(greatest.min(second)),
+        }
+    }
+}
+
+/// By how many bytes a number is beyond the next byte of a stream; 0 or less where it is not, or farther than a window.
+pub(crate) fn beyond(number: u32, next: u32) -> i64 {
+    let distance = i64::from(number.wrapping_sub(next).cast_signed());
+    if distance <= WINDOW { distance } else { 0 }
+}
