@@ -11,8 +11,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::habit_belief::{ByRecurrence, COMING_AGAIN, HabitBelief, SeenClasses, Times};
+use crate::habit_belief::{ByRecurrence, COMING_AGAIN, SeenClasses, Times};
 use crate::possible_commands::PossibleCommands;
+use crate::symmetric::dot;
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
@@ -54,6 +55,14 @@ struct ForeignClass {
     broad: f64,
 }
 
+/// How probable a command is if its messages are foreign.
+struct ForeignJudgement<'a> {
+    classes: ForeignClasses<'a>,
+    likelihoods: ByRecurrence,
+    /// Over all.
+    likelihood: f64,
+}
+
 /// In states in which commands are longer by so many bytes.
 fn classes<'a>(command: &'a PossibleCommands, longer: &[i64]) -> ForeignClasses<'a> {
     let mut found = ForeignClasses::new();
@@ -81,10 +90,8 @@ impl ForeignBelief {
         self.probability
     }
 
-    /// Before a command. Other habits lose a share to the learned ones then, which foreign messages cannot have: they lose as
-    /// much, or a thousand commands made any flow foreign.
-    pub(crate) fn predict(&mut self, are_habits_told: bool) {
-        let remains = if are_habits_told { HabitBelief::others_remain() } else { 1.0 };
+    /// Before a command, at which they keep this share of their probability, as habits other than the learned ones do.
+    pub(crate) fn predict(&mut self, remains: f64) {
         let (foreign, own) = (remains * self.probability, 1.0 - self.probability);
         self.probability = (foreign + BECOME * own) / (foreign + own);
     }
@@ -92,21 +99,20 @@ impl ForeignBelief {
     /// Learns from a command with these probabilities if it is the model's, and on average over all states in a home of which
     /// nothing is known. States of all messages are given by how many bytes commands are longer in them.
     pub(crate) fn observe(&mut self, command: &PossibleCommands, longer: &[i64], known: f64, broad: f64) {
-        let likelihood = self.likelihood(command, longer, broad);
+        let judge = |shown: &ForeignMessages| shown.judge(classes(command, longer), broad);
+        let judged = self.shown.as_ref().map(judge);
+        let likelihood = judged.as_ref().map_or(broad, |judged| judged.likelihood);
         let foreign = self.probability * likelihood;
         let own = (1.0 - self.probability) * ((1.0 - SHARE) * known + SHARE * likelihood);
         self.probability = (foreign / (foreign + own)).clamp(LEAST, 1.0 - LEAST);
         // Where they more probably become foreign before the next command, what was seen does not matter.
         if self.probability > BECOME {
-            self.shown.get_or_insert_default().learn(command, longer, broad);
+            let shown = self.shown.get_or_insert_default();
+            let judged = judged.unwrap_or_else(|| judge(shown));
+            shown.learn(judged);
         } else {
             self.shown = None;
         }
-    }
-
-    /// P(size, replies) if messages are foreign.
-    pub(crate) fn likelihood(&self, command: &PossibleCommands, longer: &[i64], broad: f64) -> f64 {
-        self.shown.as_ref().map_or(broad, |shown| shown.likelihood(command, longer, broad))
     }
 }
 
@@ -117,39 +123,30 @@ impl Default for ForeignMessages {
 }
 
 impl ForeignMessages {
-    fn likelihood(&self, command: &PossibleCommands, longer: &[i64], broad: f64) -> f64 {
-        let likelihoods = self.likelihoods(&classes(command, longer), broad);
-        likelihoods.iter().zip(self.weights).map(|(likelihood, weight)| likelihood * weight).sum()
+    fn judge<'a>(&self, classes: ForeignClasses<'a>, broad: f64) -> ForeignJudgement<'a> {
+        let mut again = Times::default();
+        for ((sum, replies), class) in &classes {
+            let times = self.seen.times(*sum, replies);
+            again.iter_mut().zip(times).for_each(|(all, times)| *all += class.likelihood * times);
+        }
+        let likelihoods = self.seen.likelihoods(broad, again);
+        ForeignJudgement { classes, likelihoods, likelihood: dot(&likelihoods, &self.weights) }
     }
 
-    fn learn(&mut self, command: &PossibleCommands, longer: &[i64], broad: f64) {
-        let classes = classes(command, longer);
-        let likelihoods = self.likelihoods(&classes, broad);
-        let all: f64 = likelihoods.iter().zip(self.weights).map(|(likelihood, weight)| likelihood * weight).sum();
+    fn learn(&mut self, ForeignJudgement { classes, likelihoods, likelihood }: ForeignJudgement<'_>) {
         let (fresh, again) = (self.seen.fresh(&self.weights), self.seen.again(&self.weights));
         let joint = |((sum, replies), class): (&(i64, &Arc<[u32]>), &ForeignClass)| {
-            let times =
-                self.seen.times(*sum, replies).iter().zip(again).map(|(times, again)| times * again).sum::<f64>();
-            class.likelihood * (fresh * class.broad + times)
+            class.likelihood * (fresh * class.broad + dot(&self.seen.times(*sum, replies), &again))
         };
         let joint: Vec<f64> = classes.iter().map(joint).collect();
         let whole: f64 = joint.iter().sum();
-        if !(all > 0.0 && whole > 0.0) {
+        if !(likelihood > 0.0 && whole > 0.0) {
             return;
         }
-        self.weights.iter_mut().zip(likelihoods).for_each(|(weight, likelihood)| *weight *= likelihood / all);
+        self.weights.iter_mut().zip(likelihoods).for_each(|(weight, own)| *weight *= own / likelihood);
         self.seen.age();
         for ((sum, replies), joint) in classes.into_keys().zip(joint) {
             self.seen.add(sum, replies, joint / whole);
         }
-    }
-
-    fn likelihoods(&self, classes: &ForeignClasses<'_>, broad: f64) -> ByRecurrence {
-        let mut again = Times::default();
-        for ((sum, replies), class) in classes {
-            let times = self.seen.times(*sum, replies);
-            again.iter_mut().zip(times).for_each(|(all, times)| *all += class.likelihood * times);
-        }
-        self.seen.likelihoods(broad, again)
     }
 }

@@ -19,6 +19,7 @@ use crate::habits::{Habits, LearnedHabits};
 use crate::inference::ReplyInference;
 use crate::own_habits::{OwnHabits, Pace};
 use crate::possible_commands::{PossibleInState, PossibleInStates};
+use crate::symmetric::dot;
 
 /// The share of commands that are odd: their size is that of any state, by chance. So one command speaks against a state
 /// by a factor of the number of states over this at most, which is less than the odds against a change.
@@ -177,7 +178,7 @@ impl HabitBelief {
         let class = |SeenClass { sum, class_counts, times }: &SeenClass| RecurringClass {
             bytes: *sum,
             class_counts: class_counts.to_vec(),
-            share: times.iter().zip(again).map(|(times, again)| times * again).sum::<f64>() / fresh,
+            share: dot(times, &again) / fresh,
         };
         sums.into_iter().flat_map(|sum| &self.seen.classes[self.seen.with_sum(sum)]).map(class).collect()
     }
@@ -263,7 +264,7 @@ impl HabitBelief {
         let found = |(at, weight): &(usize, f64)| {
             let class = &*possible.classes[*at].class;
             let times = self.seen.times(class.sum, &class.class_counts);
-            let again: f64 = times.iter().zip(again).map(|(times, again)| times * again).sum();
+            let again = dot(&times, &again);
             let by_own: f64 = self.own_weights(class).iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
             let learned = not_recurring * class.prior + class.recurring;
             (class, *weight, weight * (fresh[0] * learned + by_own + again))

@@ -187,12 +187,13 @@ impl Hypotheses {
             belief.followed.extend(first);
         }
         belief.followed.values_mut().for_each(HabitBelief::predict);
-        belief.foreign.predict(self.habits.is_some());
         let as_learned = belief.followed.get(&belief.best).map_or(1.0, HabitBelief::as_learned);
         let states = &mut belief.states;
         // What strange messages look like changes as others do. Other habits lose a share to the learned ones before each
-        // command, which strange messages cannot have. They lose as much, or a thousand commands made any flow strange.
+        // command, which strange and foreign messages cannot have. They lose as much, or a thousand commands made any flow
+        // strange.
         let remains = if self.habits.is_some() { HabitBelief::others_remain() } else { 1.0 };
+        belief.foreign.predict(remains);
         let of_all_messages = &mut states[..self.of_all_messages()];
         let strange =
             CHANGE * of_all_messages.iter().map(|state| state.strange).sum::<f64>() / of_all_messages.len() as f64;
