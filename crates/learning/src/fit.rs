@@ -35,7 +35,7 @@ mod replies;
 mod single_replies;
 mod sizes;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use additivity::{Additivity, padding};
 pub use experiment_design::{ExperimentDesign, Separation};

@@ -3,20 +3,10 @@
 use sizeleak_model::{FitMethod, LabelledCommand};
 
 use super::*;
+use crate::fit::testing::command;
 
 fn names() -> Vec<String> {
     ["on", "off", "red"].map(str::to_owned).to_vec()
-}
-
-fn command(size: i64, counts: [u32; 3]) -> LabelledCommand {
-    LabelledCommand {
-        sizes: [size; 2],
-        counts: counts.to_vec(),
-        replies: 0,
-        reply_bytes: 0,
-        single_replies: None,
-        has_own_replies: true,
-    }
 }
 
 fn learn(commands: &[LabelledCommand]) -> LearnedSizes {
@@ -26,7 +16,7 @@ fn learn(commands: &[LabelledCommand]) -> LearnedSizes {
 /// Commands of up to four actions, with sizes that `size` gives.
 fn mixed(n: u32, size: impl Fn([u32; 3], u32) -> i64) -> Vec<LabelledCommand> {
     let counts = |at: u32| [at % 3, at / 3 % 3, u32::from(at.is_multiple_of(9) || at.is_multiple_of(5))];
-    (0..n).map(|at| command(size(counts(at), at), counts(at))).collect()
+    (0..n).map(|at| command(size(counts(at), at), &counts(at))).collect()
 }
 
 fn additive([on, off, red]: [u32; 3]) -> i64 {
@@ -41,7 +31,7 @@ fn warnings(commands: &[LabelledCommand]) -> String {
 #[test]
 fn single_actions_are_learned_as_whole_commands() {
     let commands: Vec<LabelledCommand> =
-        (0..20).flat_map(|_| [command(163, [1, 0, 0]), command(201, [0, 0, 1])]).collect();
+        (0..20).flat_map(|_| [command(163, &[1, 0, 0]), command(201, &[0, 0, 1])]).collect();
     let learned = learn(&commands);
     let kinds = learned.kinds.unwrap();
     assert_eq!(kinds.list.iter().map(Kind::in_words).collect::<Vec<_>>(), ["on", "red"]);
@@ -53,8 +43,8 @@ fn single_actions_are_learned_as_whole_commands() {
 #[test]
 fn sizes_that_compound_labels_separate_are_split_and_the_rest_stays_tied() {
     let mut commands: Vec<LabelledCommand> =
-        (0..8).flat_map(|_| [command(88, [1, 0, 0]), command(116, [2, 0, 0]), command(131, [0, 1, 1])]).collect();
-    commands.push(command(60 + 56 + 71, [2, 1, 1]));
+        (0..8).flat_map(|_| [command(88, &[1, 0, 0]), command(116, &[2, 0, 0]), command(131, &[0, 1, 1])]).collect();
+    commands.push(command(60 + 56 + 71, &[2, 1, 1]));
     let learned = learn(&commands);
     assert_eq!((learned.fit.overhead, learned.fit.actions.len(), learned.fit.actions[0].size), (60, 1, 28));
     let kinds = learned.kinds.unwrap();
@@ -67,7 +57,7 @@ fn actions_of_equal_size_are_named() {
     let commands: Vec<LabelledCommand> = (0..30)
         .map(|at| [at % 3, at / 3 % 3, at % 2])
         .filter(|counts| counts.iter().sum::<u32>() > 0)
-        .map(|counts| command(60 + 28 * i64::from(counts[0] + counts[1]) + 40 * i64::from(counts[2]), counts))
+        .map(|counts| command(60 + 28 * i64::from(counts[0] + counts[1]) + 40 * i64::from(counts[2]), &counts))
         .collect();
     let remarks = learn(&commands).remarks.join("\n");
     assert!(remarks.contains("`on`, `off` have the same size (28 bytes)"), "{remarks}");
@@ -75,7 +65,7 @@ fn actions_of_equal_size_are_named() {
 
 #[test]
 fn kinds_labelled_once_are_doubted() {
-    let commands = [command(163, [1, 0, 0]), command(164, [0, 1, 0]), command(201, [0, 0, 1])];
+    let commands = [command(163, &[1, 0, 0]), command(164, &[0, 1, 0]), command(201, &[0, 0, 1])];
     assert!(warnings(&commands).contains("each kind of command was labelled only once"));
 }
 
@@ -83,7 +73,7 @@ fn kinds_labelled_once_are_doubted() {
 fn messages_without_actions_are_a_kind_of_their_own() {
     let mut commands = mixed(40, |counts, _| additive(counts));
     commands.retain(|command| command.counts.iter().any(|count| *count > 0));
-    commands.extend([command(30, [0; 3]), command(30, [0; 3])]);
+    commands.extend([command(30, &[0; 3]), command(30, &[0; 3])]);
     let learned = learn(&commands);
     assert_eq!((learned.fit.overhead, learned.fit.actions[0].size), (60, 28));
     assert_eq!(learned.kinds.unwrap().list[0].in_words(), "no action");
@@ -91,7 +81,8 @@ fn messages_without_actions_are_a_kind_of_their_own() {
 
 #[test]
 fn sizes_that_few_labels_leave_open_are_said_with_their_intervals() {
-    let commands = [command(88, [1, 0, 0]), command(117, [2, 0, 0]), command(91, [0, 1, 0]), command(100, [0, 0, 1])];
+    let commands =
+        [command(88, &[1, 0, 0]), command(117, &[2, 0, 0]), command(91, &[0, 1, 0]), command(100, &[0, 0, 1])];
     let text = warnings(&commands);
     assert!(text.contains("leave sizes open: `on` ") && text.contains("are right with a probability of"), "{text}");
 }

@@ -162,15 +162,7 @@ proptest! {
 }
 
 fn commands(counts: &[(&[u32], usize)]) -> Vec<LabelledCommand> {
-    let command = |counts: &[u32]| LabelledCommand {
-        sizes: [100, 100],
-        counts: counts.to_vec(),
-        replies: 0,
-        reply_bytes: 0,
-        single_replies: None,
-        has_own_replies: true,
-    };
-    counts.iter().flat_map(|(counts, times)| (0..*times).map(move |_| command(counts))).collect()
+    counts.iter().flat_map(|(counts, times)| (0..*times).map(move |_| command(100, counts))).collect()
 }
 
 #[test]
