@@ -466,19 +466,26 @@ impl Home {
     fn learn_anew(&mut self) {
         let old = std::mem::replace(&mut self.rates, Rates::new(self.components));
         let rates = &mut self.rates;
-        let mut numbers = vec![None; old.all().count()];
-        let mut renumber = |id: CommandId| {
-            let number = &mut numbers[id as usize];
-            *number = number.or_else(|| old.actions(id).map(|actions| rates.id(actions)));
-            *number
+        let commands: Vec<&Actions> = old.all().map(|(actions, _)| actions).collect();
+        let mut numbers = vec![None; commands.len()];
+        let mut renumber = |id: &mut CommandId| {
+            let at = *id as usize;
+            *id = *numbers[at].get_or_insert_with(|| rates.id(commands[at]));
         };
         // What came before is numbered first: of commands that are as much due, or as alike, the lower number is named.
-        self.previous = self.previous.map(|id| id.and_then(&mut renumber));
-        for learned in self.past.iter_mut().flat_map(|day| &mut day.learned) {
-            learned.context.previous = learned.context.previous.map(|id| id.and_then(&mut renumber));
+        self.previous.iter_mut().flatten().for_each(&mut renumber);
+        let mut learned: Vec<&mut LearnedCommand> = self.past.iter_mut().flat_map(|day| &mut day.learned).collect();
+        learned.iter_mut().flat_map(|one| &mut one.context.previous).flatten().for_each(&mut renumber);
+        learned.iter_mut().flat_map(|one| &mut one.weights).for_each(|(id, _)| renumber(id));
+        for class in learned.iter_mut().flat_map(|one| &mut one.classes) {
+            class.iter_mut().for_each(&mut renumber);
+            class.sort_unstable();
         }
-        for learned in self.past.iter_mut().flat_map(|day| &mut day.learned) {
-            learned.weights.retain_mut(|(id, _)| renumber(*id).map(|new| *id = new).is_some());
+        // A day may end before what it missed is said.
+        for peak in &mut self.peaks {
+            if let Evidence::Slot(slot) = &mut peak.evidence {
+                renumber(&mut slot.command);
+            }
         }
         let days = self.past.iter().filter(|day| day.is_whole);
         self.rates.learn_days(days.map(|day| (day.number, &day.learned[..])));

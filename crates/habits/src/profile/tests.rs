@@ -234,6 +234,27 @@ fn commands_that_nothing_tells_apart_are_named_together_where_they_deviate() {
     assert!(moved.iter().any(|one| one.seen.starts_with("1 colour, 1 off or 1 timer, 1 white at 12:00")), "{moved:?}");
 }
 
+/// A home of many days forgets the first of them, and with these the commands that nobody sends any more.
+#[test]
+fn commands_stay_what_they_are_when_days_before_them_are_forgotten() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let pair: &[(&[&str], f64)] = &[(&["timer", "white"], 1.0), (&["colour", "off"], 1.0)];
+    let once = |day: i64| command(&format!("once-{day}"), start + day * DAY + 5 * HOUR);
+    let seven = |day: i64| one_of(pair, start + day * DAY + 7 * HOUR);
+    let begun_late = (0..40).map(once).chain((40..200).map(seven)).collect();
+    assert_eq!(routines(begun_late), ["1 colour, 1 off or 1 timer, 1 white 07:00 57/57"]);
+
+    // A day is forgotten between the time that a command was due and the next one.
+    let mut profile = Profile::new("UTC").unwrap();
+    profile.add("192.168.1.20", (0..130).flat_map(|day| [once(day), seven(day)]).collect());
+    let missing = deviations(&profile, vec![once(130), once(131)]);
+    let overdue: Vec<&str> = missing.iter().filter(|one| one.what == What::Overdue).map(|one| &*one.expected).collect();
+    assert!(
+        matches!(overdue[..], [expected] if expected.starts_with("1 colour, 1 off or 1 timer, 1 white at 07:00")),
+        "{missing:?}"
+    );
+}
+
 /// Captures clamp times to the ends of their range.
 #[test]
 fn the_ends_of_time_are_days_like_others() {
