@@ -139,12 +139,16 @@ pub(crate) struct SizeSearch<'a> {
     cost_of: Box<CostOf<'a>>,
     /// Each change is a list of action indices and the bytes to add.
     changes: Vec<Vec<(usize, i64)>>,
+    /// The greatest limit that each change of these sizes has not been below: random changes repeat themselves.
+    not_below: Vec<f64>,
 }
 
 impl<'a> SizeSearch<'a> {
     pub(crate) fn new(sizes: Vec<i64>, cost_of: impl Fn(&[i64], f64) -> Option<f64> + 'a) -> Self {
         let cost = cost_of(&sizes, f64::INFINITY).unwrap_or(f64::INFINITY);
-        Self { changes: changes(sizes.len()), cost, sizes, cost_of: Box::new(cost_of) }
+        let changes = changes(sizes.len());
+        let not_below = vec![f64::NEG_INFINITY; changes.len()];
+        Self { sizes, cost, cost_of: Box::new(cost_of), changes, not_below }
     }
 
     pub(crate) fn changes(&self) -> usize {
@@ -153,11 +157,17 @@ impl<'a> SizeSearch<'a> {
 
     /// Tries a change and keeps it if what it costs is below a limit.
     fn try_change(&mut self, index: usize, limit: f64) {
-        let Some(change) = self.changes.get(index) else { return };
+        let (Some(change), Some(not_below)) = (self.changes.get(index), self.not_below.get_mut(index)) else { return };
+        if limit <= *not_below {
+            return;
+        }
         add(&mut self.sizes, change, 1);
-        match (self.cost_of)(&self.sizes, limit) {
-            Some(cost) => self.cost = cost,
-            None => add(&mut self.sizes, change, -1),
+        if let Some(cost) = (self.cost_of)(&self.sizes, limit) {
+            self.cost = cost;
+            self.not_below.fill(f64::NEG_INFINITY);
+        } else {
+            add(&mut self.sizes, change, -1);
+            *not_below = limit;
         }
     }
 
