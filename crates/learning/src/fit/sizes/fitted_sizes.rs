@@ -179,16 +179,16 @@ pub(crate) struct EqualCommands<'a> {
     of_actions: Vec<(&'a [u32], SizesSeen)>,
 }
 
-/// The ranges of sizes that some commands have, each with how often.
-type SizesSeen = BTreeMap<[i64; 2], u32>;
+/// The ranges of sizes that some commands have, in order, each with how often.
+type SizesSeen = Vec<([i64; 2], u32)>;
 
 impl<'a> EqualCommands<'a> {
     pub(crate) fn new(commands: &'a [LabelledCommand]) -> Self {
-        let mut of_actions: BTreeMap<&[u32], SizesSeen> = BTreeMap::new();
+        let mut of_actions: BTreeMap<&[u32], BTreeMap<[i64; 2], u32>> = BTreeMap::new();
         for LabelledCommand { counts, sizes, .. } in commands {
             *of_actions.entry(counts).or_default().entry(*sizes).or_default() += 1;
         }
-        Self { of_actions: of_actions.into_iter().collect() }
+        Self { of_actions: of_actions.into_iter().map(|(counts, seen)| (counts, seen.into_iter().collect())).collect() }
     }
 
     /// The cost of the best step function for these sizes, in bytes of deviation; `None` if it is not below a limit.
@@ -196,11 +196,16 @@ impl<'a> EqualCommands<'a> {
         let bytes = self.of_actions.iter().map(|(counts, _)| action_bytes(actions, counts));
         let mut ordered: Vec<(i64, usize)> = bytes.zip(0..).collect();
         ordered.sort_unstable();
-        let residuals = ordered.into_iter().flat_map(|(size, at)| {
-            let without = move |end: i64| end.saturating_sub(size);
+        let mut residuals: Vec<Residual> = Vec::with_capacity(ordered.len());
+        for (size, at) in ordered {
+            let without = |end: i64| end.saturating_sub(size);
             let (_, seen) = &self.of_actions[at];
-            seen.iter().map(move |(range, times)| Residual { size, range: range.map(without), times: *times })
-        });
-        step_cost(&residuals.collect::<Vec<Residual>>(), step_bytes, limit)
+            residuals.extend(seen.iter().map(|(range, times)| Residual {
+                size,
+                range: range.map(without),
+                times: *times,
+            }));
+        }
+        step_cost(&residuals, step_bytes, limit)
     }
 }
