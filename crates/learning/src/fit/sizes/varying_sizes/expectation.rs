@@ -135,6 +135,7 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
             expected.outliers += parameters.outliers * OUTLIER_DENSITY / total;
             *weights.entry(*target).or_default() += (1.0 - parameters.outliers) / total;
         }
+        let weights: Vec<(i64, f64)> = weights.into_iter().collect();
         for (count, (epsilon, probability)) in expected.epsilon.iter_mut().zip(cells(&parameters.epsilon)) {
             let weighed = weights.iter().map(|(target, weight)| weight * of_actions.at(target - epsilon));
             *count += probability * weighed.sum::<f64>();
