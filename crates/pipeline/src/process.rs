@@ -223,11 +223,13 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct ProgramEnd {
     stage: String,
     has_ended: Arc<AtomicBool>,
+    /// How long nothing may happen on its pipes afterwards.
+    grace: Duration,
 }
 
 impl ProgramEnd {
     pub(crate) fn of(stage: &str) -> Self {
-        Self { stage: stage.to_owned(), has_ended: Arc::default() }
+        Self { stage: stage.to_owned(), has_ended: Arc::default(), grace: GRACE }
     }
 
     pub(crate) fn set(&self) {
@@ -273,7 +275,9 @@ impl<P: AsFd> HeldPipe<P> {
                 self.quiet_since = None;
                 return true;
             }
-            if self.program.is_set() && self.quiet_since.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            if self.program.is_set()
+                && self.quiet_since.get_or_insert_with(Instant::now).elapsed() >= self.program.grace
+            {
                 self.program.say_held(end);
                 self.is_closed = true;
             }
@@ -322,7 +326,7 @@ impl<P: Read + AsFd> Read for Messages<'_, P> {
                 self.program.set();
                 self.ended = Some(Instant::now());
             }
-            if self.ended.is_some_and(|ended| ended.elapsed() >= GRACE) {
+            if self.ended.is_some_and(|ended| ended.elapsed() >= self.program.grace) {
                 self.program.say_held("stderr");
                 return Ok(0);
             }
@@ -418,7 +422,7 @@ mod tests {
     }
 
     fn ended() -> ProgramEnd {
-        let end = ProgramEnd::of("mine");
+        let end = ProgramEnd { grace: Duration::from_millis(200), ..ProgramEnd::of("mine") };
         end.set();
         end
     }
