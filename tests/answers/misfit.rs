@@ -47,16 +47,35 @@ fn homes() -> [Home; 2] {
 
 /// A run over the home's test capture with a model.
 fn identify(home: &Home, model: &Path, more: &[&str]) -> Output {
-    let mut command = sizeleak("run --format ndjson --kind identification");
+    let mut command = sizeleak("run --format csv --kind identification");
     command.arg(home.path("test.pcap")).args(["--gateway", GATEWAY]).arg("--model").arg(model);
     run(command.args(more))
 }
 
+/// The best candidate of a command, as a table of candidates begins with it: as JSON, all of them are a thousand times as long.
+struct Best {
+    /// How often it has each action: `on=2 timer=1`.
+    actions: String,
+    /// 0 where there is no candidate.
+    probability: f64,
+}
+
+/// The best candidates, in order of the commands.
+fn best_candidates(output: &Output) -> Vec<Best> {
+    let mut reader = csv::Reader::from_reader(&output.stdout[..]);
+    let headers = reader.headers().unwrap().clone();
+    let column = |name: &str| headers.iter().position(|header| header == name).unwrap();
+    let [actions, probability] = ["actions", "probability"].map(column);
+    let best = |row: csv::StringRecord| Best {
+        actions: row[actions].to_owned(),
+        probability: if row[probability].is_empty() { 0.0 } else { row[probability].parse().unwrap() },
+    };
+    reader.records().map(|row| best(row.unwrap())).collect()
+}
+
 /// The probabilities of the best candidates.
 fn best(output: &Output) -> Vec<f64> {
-    let line = |line: &str| serde_json::from_str::<Value>(line).unwrap()["identification"].clone();
-    let rows = std::str::from_utf8(&output.stdout).unwrap().lines().map(line);
-    rows.map(|row| row["candidates"][0]["probability"].as_f64().unwrap_or(0.0)).collect()
+    best_candidates(output).into_iter().map(|best| best.probability).collect()
 }
 
 #[test]
@@ -67,7 +86,7 @@ fn commands_of_a_polling_gateway_as_frames_fit_the_model_of_its_capture() {
     assert!(learned.status.success(), "{}", stderr(&learned));
     let frames = simulate_as(&scenario, 23, TestForm::Frames).unwrap();
     fs::write(home.path("test.frames"), &frames.test.bytes).unwrap();
-    let mut command = sizeleak("run --format ndjson --kind identification");
+    let mut command = sizeleak("run --format csv --kind identification");
     command.arg("--from").arg(home.path("test.frames")).arg("--model").arg(home.path("model.toml"));
     let (of_frames, of_capture) = (run(&mut command), identify(&home, &home.path("model.toml"), &[]));
     assert_eq!(of_frames.status.code(), Some(0), "{}", stderr(&of_frames));
@@ -170,7 +189,7 @@ fn a_model_that_fits_one_of_two_gateways_succeeds_and_says_which_flow_it_does_no
     let [own, other] = homes();
     let fitting = identify(&own, &own.path("model.toml"), &[]);
     let both = {
-        let mut command = sizeleak("run --format ndjson --kind identification");
+        let mut command = sizeleak("run --format csv --kind identification");
         // Both homes have the same addresses, so that the second is taken for a later connection of the gateway.
         command.arg(own.path("test.pcap")).arg(other.path("test.pcap")).args(["--gateway", GATEWAY, "-v", "--model"]);
         run(command.arg(own.path("model.toml")))
@@ -206,7 +225,7 @@ fn a_gateway_under_a_new_address_is_answered_only_where_it_is_the_one_asked_for(
     let moved = folder.path().join("moved.toml");
     fs::write(&moved, model.replace(&format!("gateway = \"{GATEWAY}\""), "gateway = \"192.168.1.77\"")).unwrap();
     let answered = |gateways: &str| {
-        let mut command = sizeleak("run --format ndjson --kind identification -v");
+        let mut command = sizeleak("run --format csv --kind identification -v");
         command.args([&programs::example("test.pcap"), "--gateway", gateways, "--model"]).arg(&moved);
         let output = run(&mut command);
         (best(&output).iter().filter(|best| **best > 0.0).count(), stderr(&output))
@@ -233,7 +252,7 @@ fn months_of_habits_are_no_misfit_and_answers_follow_them() {
         let simulation = simulate_as(&scenario, seed, TestForm::Frames).unwrap();
         let commands = programs::write(folder.path(), "commands.frames", &simulation.test.bytes);
         for (routines, set) in [(&mut followed, "false"), (&mut fixed, "true")] {
-            let mut command = sizeleak("run -v --format ndjson --kind identification");
+            let mut command = sizeleak("run -v --format csv --kind identification");
             command.arg(&commands).arg("--model").arg(programs::example("model.toml"));
             let output = run(command.arg("--set").arg(format!("epsilon-corrector.fixed={set}")));
             assert!(output.status.success() && !stderr(&output).contains("does not fit"), "{}", stderr(&output));
@@ -260,7 +279,7 @@ fn longer_after(share: f64, bytes: i64, seed: u64, folder: &Path) -> (PathBuf, u
 }
 
 fn answer_frames(commands: &Path) -> Output {
-    let mut command = sizeleak("run -v --format ndjson --kind identification");
+    let mut command = sizeleak("run -v --format csv --kind identification");
     run(command.arg(commands).arg("--model").arg(programs::example("model.toml")))
 }
 
@@ -305,18 +324,13 @@ struct Routines {
 
 impl Routines {
     fn add(&mut self, output: &Output, names: &[&str], truths: &[Truth]) {
-        let lines = std::str::from_utf8(&output.stdout).unwrap().lines();
-        let first =
-            |line: &str| serde_json::from_str::<Value>(line).unwrap()["identification"]["candidates"][0].clone();
         let (mut right, mut sure_and_wrong) = (0.0, 0.0);
-        for (line, truth) in lines.zip(truths).skip(truths.len() / 2) {
+        for (best, truth) in best_candidates(output).into_iter().zip(truths).skip(truths.len() / 2) {
             let sent = names.iter().zip(&truth.counts).filter(|(_, count)| **count > 0);
-            let actions: serde_json::Map<_, _> =
-                sent.map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
-            let first = first(line);
-            let is_right = first["actions"] == Value::Object(actions);
+            let sent: Vec<String> = sent.map(|(name, count)| format!("{name}={count}")).collect();
+            let is_right = best.actions == sent.join(" ");
             right += f64::from(u8::from(is_right));
-            sure_and_wrong += f64::from(u8::from(!is_right && first["probability"].as_f64() >= Some(0.9)));
+            sure_and_wrong += f64::from(u8::from(!is_right && best.probability >= 0.9));
         }
         let all = truths.len().div_ceil(2) as f64;
         self.right.push(right / all);
