@@ -4,6 +4,7 @@
 //! own.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use support::attack::{Flags, Forged, Target, exchanged, middle, noise, record};
@@ -51,24 +52,21 @@ fn every_ten_seconds(mut forge: impl FnMut(usize) -> Vec<Vec<u8>>) -> Traffic {
     traffic
 }
 
-/// An answer without the plaintext sizes, which are not known where the handshake was not seen.
-fn essential(answer: &str) -> String {
-    let mut answer: serde_json::Value = serde_json::from_str(answer).unwrap();
-    answer.as_object_mut().unwrap().remove("plaintext");
-    answer.to_string()
+/// The answers without the plaintext sizes, which are not known where the handshake was not seen.
+fn essential(answers: &Answers) -> Vec<String> {
+    answers.untunnelled_without("plaintext")
 }
 
 /// How many of the honest answers are missing or different.
-fn changed(honest: &Answers, attacked: &Answers) -> usize {
+fn changed(attacked: &Answers) -> usize {
+    static HONEST: LazyLock<Vec<String>> = LazyLock::new(|| essential(honest()));
     let mut left: BTreeMap<String, usize> = BTreeMap::new();
-    attacked
-        .untunnelled()
-        .iter()
-        .map(|answer| essential(answer))
-        .for_each(|answer| *left.entry(answer).or_default() += 1);
+    for answer in essential(attacked) {
+        *left.entry(answer).or_default() += 1;
+    }
     let mut missing = 0;
-    for answer in honest.untunnelled().iter().map(|answer| essential(answer)) {
-        match left.get_mut(&answer) {
+    for answer in &*HONEST {
+        match left.get_mut(answer) {
             Some(count) if *count > 0 => *count -= 1,
             _ => missing += 1,
         }
@@ -78,11 +76,10 @@ fn changed(honest: &Answers, attacked: &Answers) -> usize {
 
 /// Runs each attack, and holds it to its limit.
 fn hold(attacks: Vec<(&str, Traffic, Limit)>) {
-    let honest = honest();
     let mut broken = Vec::new();
     for (name, traffic, limit) in attacks {
         let attacked = answers(&traffic, &[]);
-        let cost = changed(honest, &attacked);
+        let cost = changed(&attacked);
         let is_said = limit.notices.is_empty() || limit.notices.iter().any(|what| !attacked.notices(what).is_empty());
         println!("{name}: {cost} of {COMMANDS} answers changed, exit code {:?}", attacked.code);
         if cost > limit.changed || !is_said || !attacked.code.is_some_and(|code| limit.codes.contains(&code)) {

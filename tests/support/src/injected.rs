@@ -154,10 +154,24 @@ impl Answers {
 
     /// The identifications, without those of flows in a tunnel.
     pub fn untunnelled(&self) -> Vec<String> {
+        self.untunnelled_values().into_iter().map(ToString::to_string).collect()
+    }
+
+    /// The same without a field.
+    pub fn untunnelled_without(&self, field: &str) -> Vec<String> {
+        let without = |answer: &serde_json::Value| {
+            let mut answer = answer.clone();
+            answer.as_object_mut().unwrap().remove(field);
+            answer.to_string()
+        };
+        self.untunnelled_values().into_iter().map(without).collect()
+    }
+
+    fn untunnelled_values(&self) -> Vec<&serde_json::Value> {
         let tunnelled: Vec<_> =
             self.kind("flow").into_iter().filter(|flow| flow["encapsulation"].is_string()).collect();
         let is_plain = |answer: &&serde_json::Value| !tunnelled.iter().any(|flow| flow["flow"] == answer["flow"]);
-        self.kind("identification").into_iter().filter(is_plain).map(ToString::to_string).collect()
+        self.kind("identification").into_iter().filter(is_plain).collect()
     }
 
     /// The notices with this word, as text.
