@@ -160,8 +160,10 @@ fn deviation([least, most]: [i64; 2], level: i64) -> i64 {
     if least == most {
         return outside * BYTE;
     }
-    let off_centre = OFF_CENTRE * (2 * level - least - most).abs().min(most - least) / (most - least).max(1);
-    outside * BYTE + off_centre
+    if level <= least || level >= most {
+        return outside * BYTE + OFF_CENTRE;
+    }
+    OFF_CENTRE * (2 * level - least - most).abs() / (most - least)
 }
 
 #[cfg(test)]
