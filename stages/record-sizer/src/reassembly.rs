@@ -158,7 +158,7 @@ impl Reassembly<'_> {
 
     /// Takes a segment that is not simply the next one.
     fn place(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
-        if self.position.begins_anew(sequence, segment.payload) {
+        if self.position.begins_anew(sequence, segment.payload, self.context.other_acknowledgement) {
             return self.another_handshake(segment, sequence);
         }
         let is_another = self.pending.rivals.await_data_at(sequence);
@@ -190,8 +190,8 @@ impl Reassembly<'_> {
         }
     }
 
-    /// Takes the first segment of another connection whose numbers are the same. Where its SYN was seen, that is a part
-    /// of it.
+    /// Takes the first segment of another connection whose numbers are those of this one, or near them. Where its SYN was
+    /// seen, that is a part of it.
     fn another_handshake(&mut self, segment: &Segment<'_>, sequence: u32) {
         let syn = sequence.wrapping_sub(1);
         let rivals = &mut self.pending.rivals;

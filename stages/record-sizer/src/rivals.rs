@@ -61,13 +61,21 @@ impl StreamPosition {
         }
     }
 
-    /// Whether a segment at the start of the stream is a hello of another handshake than the one that the stream begins
-    /// with.
-    pub(crate) fn begins_anew(self, sequence: u32, payload: &[u8]) -> bool {
-        self.is_known()
-            && sequence == self.first
-            && self.first_hello != 0
-            && hello_digest(payload).is_some_and(|digest| digest != self.first_hello)
+    /// Whether a segment that does not continue the stream begins another one with a hello: before the first byte that
+    /// was seen, or with another random number than the stream began with, at its start or, of a `ClientHello`, among
+    /// what the other side has received, if it says so (`received`). A `ServerHello` there may be the second of the same
+    /// handshake (RFC 8446, section 4.1.4).
+    pub(crate) fn begins_anew(self, sequence: u32, payload: &[u8], received: Option<u32>) -> bool {
+        let Some(digest) = hello_digest(payload).filter(|_| self.is_known()) else { return false };
+        let is_other = self.first_hello != 0 && digest != self.first_hello;
+        let is_client = matches!(payload, [_, _, _, _, _, 1, ..]);
+        let end = sequence.wrapping_add(payload.len() as u32);
+        let is_received = received.is_none_or(|received| received.wrapping_sub(end).cast_signed() >= 0);
+        match i64::from(sequence.wrapping_sub(self.first).cast_signed()) {
+            before @ ..0 => before >= -WINDOW,
+            0 => is_other,
+            _ => is_other && is_client && is_received && self.next.wrapping_sub(sequence).cast_signed() > 0,
+        }
     }
 
     #[inline]

@@ -122,6 +122,32 @@ proptest! {
         prop_assert_eq!(records(&[first.segments, second.segments].concat()), apart);
     }
 
+    /// Also where the capture began in the middle of the first one, and lacks SYNs of the second, whose numbers begin at
+    /// those of the first or before.
+    #[test]
+    fn a_hello_before_what_was_seen_of_a_connection_begins_another(
+        seed: u64, numbers: [u32; 2], back in [0u32..3000, 0u32..3000], pause_ms in 200i64..20_000,
+        seen_from in 3usize..9, lost_syns in 0usize..8,
+        first in prop::collection::vec((any::<bool>(), 20u16..900), 3..8),
+        second in prop::collection::vec((any::<bool>(), 20u16..900), 2..8),
+    ) {
+        let mut noise = Noise(seed);
+        let mut first = Connection::whole(numbers, 0, &first, End::Silence, &mut noise);
+        first.segments.drain(..seen_from);
+        let time_ns = first.time_ns + pause_ms * MILLISECOND;
+        let again = [0, 1].map(|side| numbers[side].wrapping_sub(back[side]));
+        let mut second = Connection::whole(again, time_ns, &second, End::Silence, &mut noise);
+        for lost in (0..3).rev().filter(|bit| lost_syns >> bit & 1 == 1) {
+            second.segments.remove(lost);
+        }
+        let mut apart = [records(&first.segments), records(&second.segments)].concat();
+        let mut found = records(&[first.segments, second.segments].concat());
+        // Where a SYN is missing, directions may come in another order.
+        found.sort_by_key(|record| record.direction == CLIENT);
+        apart.sort_by_key(|record| record.direction == CLIENT);
+        prop_assert_eq!(found, apart);
+    }
+
     /// Also where they come after data: the stream's own SYNs, and all that was captured twice.
     #[test]
     fn a_late_or_repeated_handshake_of_tcp_begins_nothing(
