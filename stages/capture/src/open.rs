@@ -8,8 +8,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
-use liblzma::read::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::Stream;
 use lz4_flex::frame::FrameDecoder;
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible, open_stream};
 
@@ -181,10 +181,7 @@ pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
         Compression::Zstd => {
             Box::new(Members::<zstd::Decoder<'static, _>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole)))
         }
-        Compression::Xz => {
-            let stream = Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, CONCATENATED)?;
-            Box::new(XzDecoder::new_stream(whole, stream))
-        }
+        Compression::Xz => Box::new(Members::<XzDecoder<_>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole))),
         Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
     })
 }
@@ -216,13 +213,18 @@ impl Compression {
     }
 }
 
-/// A decoder of one member, as of gzip or Zstandard, which leaves what follows it.
+/// A decoder of one member, as of gzip, Zstandard or XZ, which leaves what follows it.
 trait Member: Read + Sized {
     type Input: BufRead;
 
     fn begin(input: Self::Input) -> io::Result<Self>;
 
     fn into_rest(self) -> Self::Input;
+
+    /// How many bytes it has decoded, where a read that fails may have decoded some before.
+    fn decoded_bytes(&self) -> u64 {
+        0
+    }
 }
 
 impl<R: BufRead> Member for GzDecoder<R> {
@@ -251,16 +253,34 @@ impl<R: BufRead> Member for zstd::Decoder<'static, R> {
     }
 }
 
+impl<R: BufRead> Member for XzDecoder<R> {
+    type Input = R;
+
+    fn begin(input: R) -> io::Result<Self> {
+        Ok(Self::new_stream(input, Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, 0)?))
+    }
+
+    fn into_rest(self) -> R {
+        self.into_inner()
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.total_out()
+    }
+}
+
 /// Members one after another, as one stream.
 struct Members<M: Member> {
     /// What follows the last member, until the next one begins.
     rest: Option<M::Input>,
     member: Option<M>,
+    /// What ended a read that had decoded bytes.
+    failure: Option<io::Error>,
 }
 
 impl<M: Member> Members<M> {
     fn new(input: M::Input) -> Self {
-        Self { rest: Some(input), member: None }
+        Self { rest: Some(input), member: None, failure: None }
     }
 }
 
@@ -269,9 +289,19 @@ impl<M: Member> Read for Members<M> {
         if buffer.is_empty() {
             return Ok(0);
         }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         loop {
             if let Some(member) = &mut self.member {
-                let count = member.read(buffer)?;
+                let before = member.decoded_bytes();
+                let count = match member.read(buffer) {
+                    Err(failure) if member.decoded_bytes() > before => {
+                        self.failure = Some(failure);
+                        (member.decoded_bytes() - before) as usize
+                    }
+                    read => read?,
+                };
                 if count > 0 {
                     return Ok(count);
                 }
