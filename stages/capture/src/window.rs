@@ -71,11 +71,13 @@ pub(crate) struct Window {
     buffer: ReadBuffer,
     read_bytes: usize,
     offset: u64,
+    /// Why the source could not be read further while bytes were fetched ahead: it is said once these are consumed.
+    failure: Option<io::Error>,
 }
 
 impl Window {
     pub(crate) fn new(source: ByteSource, read_bytes: usize) -> Self {
-        Self { supply: Supply::Source(source), buffer: ReadBuffer::default(), read_bytes, offset: 0 }
+        Self { supply: Supply::Source(source), buffer: ReadBuffer::default(), read_bytes, offset: 0, failure: None }
     }
 
     pub(crate) fn read_at_once(&mut self, read_bytes: usize) {
@@ -159,8 +161,13 @@ impl Window {
     /// Reads until `length` bytes are available; false at the end, and where the source cannot be read further.
     pub(crate) fn fetch(&mut self, length: usize) -> bool {
         while self.available().len() < length {
-            if !self.fill().is_ok_and(|count| count > 0) {
-                return false;
+            match self.fill() {
+                Ok(1..) => {}
+                Err(Damage::Read { source, .. }) => {
+                    self.failure = Some(source);
+                    return false;
+                }
+                _ => return false,
             }
         }
         true
@@ -173,7 +180,8 @@ impl Window {
         }
         match &mut self.supply {
             Supply::Source(source) => {
-                self.buffer.fill(source, self.read_bytes).map_err(|source| Damage::Read { offset: self.offset, source })
+                let read = self.failure.take().map_or_else(|| self.buffer.fill(source, self.read_bytes), Err);
+                read.map_err(|source| Damage::Read { offset: self.offset, source })
             }
             Supply::Suspended(_) => Ok(0),
         }

@@ -95,6 +95,16 @@ fn what_was_decoded_before_damage_is_read() {
 }
 
 #[test]
+fn a_cut_member_behind_damage_is_said() {
+    let whole = gzip(&little_endian(&some_packets(100, 1_000)));
+    // The header of the second member's capture is damage, behind which packets are found.
+    for cut in [1, 5, 12] {
+        let (read, error) = read_one(&[&whole[..], &whole, &whole[..cut]].concat());
+        assert_eq!((read.len(), error.is_some()), (200, true), "{cut}");
+    }
+}
+
+#[test]
 fn skippable_frames_are_skipped_anywhere() {
     let written = some_packets(300, 1_000);
     let whole = little_endian(&written);
