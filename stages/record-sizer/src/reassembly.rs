@@ -403,7 +403,7 @@ impl Reassembly<'_> {
     /// Notes that a segment without payload of this side says that bytes are missing before it.
     pub(crate) fn note_sent(&mut self, segment: &Segment<'_>) {
         if self.acknowledges_other_side(segment) {
-            self.pending.unseen.get_or_insert_default().add_sent(segment.sequence, self.position.next);
+            self.pending.unseen.get_or_insert_default().add_sent(segment, self.position.next);
         }
     }
 

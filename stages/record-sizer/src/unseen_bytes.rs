@@ -2,13 +2,16 @@
 //! up only with the connection; one packet alone may be forged.
 
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::Segment;
 
 use crate::rivals::WINDOW;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnseenBytes {
-    /// The greatest sequence number behind them that their sender gave, as that of a FIN.
+    /// The greatest sequence number behind them that their sender gave, up to that of its FIN.
     sent: Option<u32>,
+    /// Whether that FIN was seen: numbers behind it count it.
+    has_ended: bool,
     /// The greatest two numbers that the other side has acknowledged, which may be the same, the greater one first. A number
     /// may count a FIN that was not seen.
     received: [Option<u32>; 2],
@@ -19,9 +22,11 @@ impl UnseenBytes {
         self == Self::default()
     }
 
-    pub(crate) fn add_sent(&mut self, sequence: u32, next: u32) {
-        if self.sent.is_none_or(|sent| sent.wrapping_sub(next) < sequence.wrapping_sub(next)) {
-            self.sent = Some(sequence);
+    pub(crate) fn add_sent(&mut self, segment: &Segment<'_>, next: u32) {
+        let is_fin = segment.flags & Segment::FIN != 0;
+        let is_after = |sent: u32| sent.wrapping_sub(next) < segment.sequence.wrapping_sub(next);
+        if !self.has_ended && (is_fin || self.sent.is_none_or(is_after)) {
+            (self.sent, self.has_ended) = (Some(segment.sequence), is_fin);
         }
     }
 
@@ -39,6 +44,7 @@ impl UnseenBytes {
     /// Forgets what the stream has come to, and a number that a FIN alone explains.
     pub(crate) fn forget_before(&mut self, next: u32) {
         self.sent = self.sent.filter(|sent| beyond(*sent, next) > 0);
+        self.has_ended &= self.sent.is_some();
         self.received = self.received.map(|number| number.filter(|number| beyond(*number, next) > 1));
     }
 

@@ -404,6 +404,7 @@ fn bytes_missing_together_with_their_fin_are_said() {
         let closing = |number: u32, ms: i64| empty(TO, Segment::FIN, 5075, number, ms * MILLISECOND);
         let behind_fin = end.wrapping_add(1);
         let last = empty(FROM, 0, behind_fin, 5076, 130 * MILLISECOND);
+        let fin = empty(FROM, Segment::FIN, end, 5075, 110 * MILLISECOND);
         let reset = empty(FROM, Segment::RST, end, 5075, 130 * MILLISECOND);
         let goes_on = pushed(segment(TO, 5075, &answer, 130 * MILLISECOND));
         let goes_on = OwnedSegment { acknowledgement: Some(end), ..goes_on };
@@ -413,6 +414,8 @@ fn bytes_missing_together_with_their_fin_are_said() {
             (vec![acknowledging(end, 110), acknowledging(behind_fin, 111), closing(behind_fin, 112)], 1),
             (vec![acknowledging(end, 110), closing(behind_fin, 111)], 0),
             (vec![closing(behind_fin, 111), last.clone()], 1),
+            (vec![fin.clone(), closing(behind_fin, 111), last.clone()], 0),
+            (vec![closing(behind_fin, 109), fin, last.clone()], 0),
             (vec![acknowledging(end, 110), reset.clone()], 0),
             (vec![acknowledging(at(200), 109), acknowledging(end, 110), acknowledging(end, 111)], 0),
             (vec![goes_on.clone()], 0),
