@@ -94,9 +94,39 @@ pub(crate) fn is_wireguard(ends: &FlowEnds) -> bool {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TunnelFlow {
     is_reported: bool,
-    /// Whether others may use the ports, too.
-    shares_port: bool,
+    /// Of ESP where others may use the ports, too.
+    indexes: Option<PerDirection<RecentIndexes>>,
     seen: PerDirection<ReplayWindow>,
+}
+
+/// So many connections of ESP between the same ends are told from other protocols while their packets alternate.
+const RECENT: usize = 8;
+
+/// So many datagrams in a row may have an index that was not seen: those of a connection that begins in the capture or
+/// takes new keys, and of another one beside it.
+const MOST_NEW: u8 = 2;
+
+/// The last indexes of one direction. Those of ESP come again with each packet; other bytes at their place, as the
+/// sequence numbers of RTP and of DTLS 1.3, change.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct RecentIndexes {
+    last: [u32; RECENT],
+    /// Datagrams in a row whose index was not among them.
+    new: u8,
+}
+
+impl RecentIndexes {
+    /// Adds the index of a datagram; false if too many in a row were new for it to be of ESP.
+    fn add(&mut self, index: u32) -> bool {
+        if self.last.contains(&index) {
+            self.new = 0;
+            return true;
+        }
+        self.last.rotate_right(1);
+        self.last[0] = index;
+        self.new = self.new.saturating_add(1);
+        self.new <= MOST_NEW
+    }
 }
 
 impl TunnelFlow {
@@ -135,13 +165,17 @@ impl TunnelFlow {
     /// A flow of ESP, if the datagram may be of it: over IP, or by one of its ports.
     pub(crate) fn begin_esp(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
         let ends = ends.filter(|ends| ends.transport == Transport::Esp || ends.has_port(ESP_PORT))?;
-        let begun = Self { shares_port: ends.transport != Transport::Esp, ..Self::default() };
+        let indexes = (ends.transport != Transport::Esp).then(PerDirection::default);
+        let begun = Self { indexes, ..Self::default() };
         begun.esp_header(chunk).map(|_| begun)
     }
 
     pub(crate) fn take_esp(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         let Some((index, number)) = self.esp_header(&chunk) else { return false };
         found.read.push(0..ESP_HEADER);
+        if self.indexes.as_mut().is_some_and(|indexes| !indexes.of_mut(direction).add(index)) {
+            return false;
+        }
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Esp.name());
         if !self.seen.of_mut(direction).insert(index, number.into()) {
             found.repeated += 1;
@@ -158,7 +192,7 @@ impl TunnelFlow {
         let &[i0, i1, i2, i3, s0, s1, s2, s3] = chunk.payload.first_chunk::<ESP_HEADER>()?;
         let index = u32::from_be_bytes([i0, i1, i2, i3]);
         let is_long_enough = chunk.length() >= ESP_HEADER as u64 + ADDED[0];
-        let is_its_own = index != 0 && is_long_enough && !(self.shares_port && is_anothers(chunk));
+        let is_its_own = index != 0 && is_long_enough && !(self.indexes.is_some() && is_anothers(chunk));
         is_its_own.then_some((index, u32::from_be_bytes([s0, s1, s2, s3])))
     }
 }
