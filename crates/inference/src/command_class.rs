@@ -152,10 +152,8 @@ impl CommandClass {
         }
         let (broad, recurring, occurrences) = (0.0, 0.0, Vec::new());
         let mut class = Self { id: 0, sum, class_counts, prior, of_numbers, recurring, broad, members, occurrences };
-        let mut room = Vec::new();
-        class.broad = habits.map_or(prior, |habits| {
-            class.weight(&habits.broad_shares, |actions| habits.broad.factor(actions, &mut room))
-        });
+        class.broad =
+            habits.map_or(prior, |habits| class.weight(&habits.broad_shares, |actions| habits.broad.factor(actions)));
         let mut by_occurrence: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
         let mut count = |actions: &[(u32, u32)], prior: f64, recurring: f64| {
             for occurrence in actions {
@@ -181,7 +179,7 @@ impl CommandClass {
 
     /// P(class) by habits that are factors on the learned ones, and make numbers of actions so many times as frequent. Where no
     /// member matters by itself, only their number is known.
-    pub(crate) fn weight(&self, of_numbers: &[f64], mut factor: impl FnMut(&[(u32, u32)]) -> f64) -> f64 {
+    pub(crate) fn weight(&self, of_numbers: &[f64], factor: impl Fn(&[(u32, u32)]) -> f64) -> f64 {
         if self.members.is_empty() {
             return self.of_numbers.iter().zip(of_numbers).map(|(prior, times)| prior * times).sum();
         }

@@ -19,6 +19,9 @@ use crate::number_moments::{ActionRows, NumberMoments};
 const MAX_POWER: usize = 16;
 const MAX_FACTORS: usize = 1 << 12;
 
+/// The factors of so many habits are multiplied at once.
+const SIDE_BY_SIDE: usize = 8;
+
 /// Factors on the prior of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Habits {
@@ -31,7 +34,7 @@ pub struct Habits {
 /// Habits with their weights, ready for many commands.
 #[derive(Debug, Clone)]
 pub struct HabitTable {
-    /// How many habits there are.
+    /// How many habits there are, with some without weight: a multiple of [`SIDE_BY_SIDE`].
     width: usize,
     /// The weights times the factors of each number of actions, from 1: of all habits side by side.
     numbers: Vec<f64>,
@@ -44,29 +47,30 @@ pub struct HabitTable {
 impl HabitTable {
     /// Of habits, each given by its weight and the factors of all actions and of all numbers of actions.
     pub fn new<'a>(habits: impl IntoIterator<Item = (f64, &'a [f64], &'a [f64])>) -> Self {
-        let habits: Vec<(f64, &[f64], &[f64])> = habits.into_iter().collect();
+        let mut habits: Vec<(f64, &[f64], &[f64])> = habits.into_iter().collect();
         let actions = habits.iter().map(|(_, actions, _)| actions.len()).max().unwrap_or(0);
         let longest = habits.iter().map(|(_, _, numbers)| numbers.len()).max().unwrap_or(0).max(1);
         // Lists that come from outside may be long: of those, powers are computed when they are asked for.
         let most = if actions.saturating_mul(habits.len()) <= MAX_FACTORS { MAX_POWER } else { 1 };
-        let of_number = |at: usize| {
+        let width = habits.len().max(1).next_multiple_of(SIDE_BY_SIDE);
+        habits.resize(width, (0.0, &[], &[]));
+        let mut of_numbers: Vec<f64> = Vec::with_capacity(longest * width);
+        for at in 0..longest {
             let own = |(weight, _, numbers): &(f64, &[f64], &[f64])| {
                 weight * numbers.get(at).or(numbers.last()).copied().unwrap_or(1.0)
             };
-            habits.iter().map(own).collect::<Vec<f64>>()
-        };
-        let numbers = (0..longest).flat_map(of_number).collect();
-        let mut powers: Vec<f64> = Vec::with_capacity(actions * (most + 1) * habits.len());
+            of_numbers.extend(habits.iter().map(own));
+        }
+        let mut powers: Vec<f64> = Vec::with_capacity(actions * (most + 1) * width);
         for action in 0..actions {
-            powers.extend(habits.iter().map(|_| 1.0));
-            for _ in 0..most {
-                let before = powers.len() - habits.len();
-                for (at, (_, factors, _)) in habits.iter().enumerate() {
-                    powers.push(powers[before + at] * factors.get(action).copied().unwrap_or(1.0));
-                }
+            let factors = habits.iter().map(|(_, factors, _)| factors.get(action).copied().unwrap_or(1.0));
+            let (factors, mut power) = (factors.collect::<Vec<f64>>(), vec![1.0; width]);
+            for _ in 0..=most {
+                powers.extend_from_slice(&power);
+                power.iter_mut().zip(&factors).for_each(|(own, factor)| *own *= factor);
             }
         }
-        Self { width: habits.len(), numbers, powers, actions, most }
+        Self { width, numbers: of_numbers, powers, actions, most }
     }
 
     /// Of habits that are equally probable.
@@ -76,27 +80,27 @@ impl HabitTable {
     }
 
     /// The sum of weights times factors for a command, given the indices of its actions, each with how often it occurs. They
-    /// may come from outside: actions without a factor have the factor 1. `room` is for the computation alone.
-    pub fn factor(&self, actions: &[(u32, u32)], room: &mut Vec<f64>) -> f64 {
-        if self.width == 0 {
-            return 0.0;
-        }
+    /// may come from outside: actions without a factor have the factor 1.
+    pub fn factor(&self, actions: &[(u32, u32)]) -> f64 {
         let number = actions.iter().fold(0_usize, |number, (_, count)| number.saturating_add(*count as usize));
         let place = number.max(1).min(self.numbers.len() / self.width) - 1;
-        room.clear();
-        room.extend_from_slice(&self.numbers[place * self.width..][..self.width]);
-        for (action, count) in actions.iter().filter(|(action, _)| (*action as usize) < self.actions) {
-            let power = |power: usize| {
-                let at = (*action as usize * (self.most + 1) + power) * self.width;
-                &self.powers[at..at + self.width]
-            };
-            if *count as usize <= self.most {
-                room.iter_mut().zip(power(*count as usize)).for_each(|(all, own)| *all *= own);
-            } else {
-                room.iter_mut().zip(power(1)).for_each(|(all, own)| *all *= own.powf(f64::from(*count)));
+        let weights = self.numbers[place * self.width..][..self.width].as_chunks::<SIDE_BY_SIDE>().0;
+        let mut sum = 0.0;
+        for (chunk, mut all) in weights.iter().copied().enumerate() {
+            for (action, count) in actions.iter().filter(|(action, _)| (*action as usize) < self.actions) {
+                let power = |power: usize| {
+                    let at = (*action as usize * (self.most + 1) + power) * self.width + chunk * SIDE_BY_SIDE;
+                    &self.powers[at..at + SIDE_BY_SIDE]
+                };
+                if *count as usize <= self.most {
+                    all.iter_mut().zip(power(*count as usize)).for_each(|(all, own)| *all *= own);
+                } else {
+                    all.iter_mut().zip(power(1)).for_each(|(all, own)| *all *= own.powf(f64::from(*count)));
+                }
             }
+            all.iter().for_each(|own| sum += own);
         }
-        room.iter().sum()
+        sum
     }
 }
 

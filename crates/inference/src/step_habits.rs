@@ -72,10 +72,8 @@ impl StepHabits {
     /// P(class).
     pub(crate) fn weight(&self, class: &CommandClass) -> f64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known.weights.entry(class.id).or_insert_with(|| {
-            let mut room = Vec::new();
-            class.weight(&self.shares, |actions| self.factor(actions, &mut room))
-        })
+        let weight = || class.weight(&self.shares, |actions| self.factor(actions));
+        *known.weights.entry(class.id).or_insert_with(weight)
     }
 
     /// Forgets what classes weigh.
@@ -84,8 +82,8 @@ impl StepHabits {
     }
 
     /// The mean factor of a command on the learned prior.
-    pub(crate) fn factor(&self, actions: &[(u32, u32)], room: &mut Vec<f64>) -> f64 {
-        self.factors.factor(actions, room)
+    pub(crate) fn factor(&self, actions: &[(u32, u32)]) -> f64 {
+        self.factors.factor(actions)
     }
 
     /// The moments of some classes together at the mean, each with its weight beside P(class).

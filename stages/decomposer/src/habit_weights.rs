@@ -15,8 +15,7 @@ pub(crate) fn learned_share(habits: &[HabitFactors]) -> f64 {
 pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors], not_recurring: f64) -> FoundCandidates {
     let learned = not_recurring * learned_share(habits);
     let table = HabitTable::new(habits.iter().map(|own| (own.weight, &*own.actions, &*own.numbers)));
-    let mut room = Vec::new();
-    let factor = |one: &Candidate| learned + table.factor(one.actions.indexed_counts(), &mut room);
+    let factor = |one: &Candidate| learned + table.factor(one.actions.indexed_counts());
     weighed(found, &found.listed.iter().map(factor).collect::<Vec<f64>>())
 }
 
