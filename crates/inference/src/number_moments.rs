@@ -64,25 +64,26 @@ impl ReplyInference {
         for (action, (class, row)) in rows.with(factors).enumerate() {
             let all = &mut of_class[class];
             for number in (0..all.len()).rev() {
-                let mut with = Moments::NONE;
-                for (before, (times, weight)) in all[..=number].iter().rev().zip(row.iter().enumerate()) {
-                    with.add_with_action(before, action, times as f64, *weight);
+                // Those that do not have the action are as they were.
+                let (before, with) = all.split_at_mut(number);
+                for (before, (times, weight)) in before.iter().rev().zip(row.iter().enumerate().skip(1)) {
+                    with[0].add_with_action(before, action, times as f64, *weight);
                 }
-                all[number] = with;
             }
         }
         let of_numbers = self.groups.devices.number_totals(&of_class)?;
         let mut found = NumberMoments { totals: Vec::new(), means: Vec::new(), covariances: Vec::new() };
-        for Moments { weight, means, products } in of_numbers.into_iter().skip(1) {
-            let share = |own: Option<&f64>| own.filter(|_| weight > 0.0).map_or(0.0, |own| own / weight);
-            let means: Vec<f64> = (0..actions).map(|action| share(means.get(action))).collect();
+        for own in of_numbers.into_iter().skip(1) {
+            let share =
+                |one: usize, other: usize| if own.is_none() { 0.0 } else { own.0[place(one, other)] / own.0[0] };
+            let means: Vec<f64> = (0..actions).map(|action| share(action + 1, 0)).collect();
             let mut covariance = Symmetric::zero(actions);
             for (one, other) in (0..actions).flat_map(|one| (0..=one).map(move |other| (one, other))) {
-                let own = share(products.get(place(one, other))) - means[one] * means[other];
+                let own = share(one + 1, other + 1) - means[one] * means[other];
                 covariance.values[one * actions + other] = own;
                 covariance.values[other * actions + one] = own;
             }
-            found.totals.push(weight);
+            found.totals.push(own.0.first().copied().unwrap_or(0.0));
             found.means.push(means);
             found.covariances.push(covariance);
         }
@@ -112,16 +113,12 @@ fn one_at_first<W: Weight>(one: W, most: usize) -> Vec<W> {
     all
 }
 
-/// The weight of some commands, with the sums over them of the numbers of each action, and of the products of two of these.
+/// The weight of some commands, with the sums over them of the numbers of each action, and of the products of two of these:
+/// of the products of two of 1 and these numbers, by [`place`]. Empty of no commands.
 #[derive(Debug, Clone)]
-struct Moments {
-    weight: f64,
-    means: Vec<f64>,
-    /// By [`place`].
-    products: Vec<f64>,
-}
+struct Moments(Vec<f64>);
 
-/// Where the product of the numbers of two actions is; the second is no later one.
+/// Where the product of two numbers is: 1 is the first one, and that of each action follows. The second is no later one.
 fn place(one: usize, other: usize) -> usize {
     one * (one + 1) / 2 + other
 }
@@ -129,52 +126,54 @@ fn place(one: usize, other: usize) -> usize {
 impl Moments {
     /// A command without an action.
     fn one(actions: usize) -> Self {
-        Self { weight: 1.0, means: vec![0.0; actions], products: vec![0.0; place(actions, 0)] }
+        let mut sums = vec![0.0; place(actions + 1, 0)];
+        sums[0] = 1.0;
+        Self(sums)
     }
 
-    fn add_sums(&mut self, other: &Self, factor: f64) {
-        self.means.resize(self.means.len().max(other.means.len()), 0.0);
-        self.products.resize(self.products.len().max(other.products.len()), 0.0);
-        self.means.iter_mut().zip(&other.means).for_each(|(all, own)| *all += factor * own);
-        self.products.iter_mut().zip(&other.products).for_each(|(all, own)| *all += factor * own);
-    }
-
-    /// Adds commands before, with an action that they do not have so many times, with a weight.
+    /// Adds commands before, with an action that they do not have so many times, with a weight. They have no later one.
     fn add_with_action(&mut self, before: &Self, action: usize, times: f64, weight: f64) {
         if before.is_none() {
             return;
         }
-        self.add_scaled(before, weight);
-        let weight = weight * times;
-        self.means[action] += weight * before.weight;
-        for (other, mean) in before.means.iter().enumerate() {
-            self.products[place(action.max(other), action.min(other))] += weight * mean;
+        self.0.resize(before.0.len(), 0.0);
+        let (row, weighed) = (place(action + 1, 0), weight * times);
+        self.0[..row].iter_mut().zip(&before.0).for_each(|(all, own)| *all += weight * own);
+        for other in 0..=action {
+            self.0[row + other] += weighed * before.0[place(other, 0)];
         }
-        self.products[place(action, action)] += weight * times * before.weight;
+        self.0[row + action + 1] += weighed * times * before.0[0];
     }
 }
 
 impl Weight for Moments {
-    const NONE: Self = Self { weight: 0.0, means: Vec::new(), products: Vec::new() };
+    const NONE: Self = Self(Vec::new());
 
     fn add_scaled(&mut self, other: &Self, factor: f64) {
-        self.weight += factor * other.weight;
-        self.add_sums(other, factor);
+        self.0.resize(self.0.len().max(other.0.len()), 0.0);
+        self.0.iter_mut().zip(&other.0).for_each(|(all, own)| *all += factor * own);
     }
 
     fn add_product(&mut self, one: &Self, other: &Self) {
-        self.weight += one.weight * other.weight;
-        self.add_sums(one, other.weight);
-        self.add_sums(other, one.weight);
-        for (row, (first, second)) in one.means.iter().zip(&other.means).enumerate() {
-            let columns = one.means.iter().zip(&other.means).take(row + 1);
-            for (all, (one, other)) in self.products[place(row, 0)..].iter_mut().zip(columns) {
-                *all += first * other + second * one;
+        if one.is_none() || other.is_none() {
+            return;
+        }
+        let weight = self.0.first().copied().unwrap_or(0.0) + one.0[0] * other.0[0];
+        self.add_scaled(one, other.0[0]);
+        self.add_scaled(other, one.0[0]);
+        self.0[0] = weight;
+        for row in 1.. {
+            let of_row = place(row, 0);
+            let Some(own) = self.0.get_mut(of_row + 1..=of_row + row) else { return };
+            let (first, second) = (one.0[of_row], other.0[of_row]);
+            for (all, column) in own.iter_mut().zip(1..) {
+                let of_column = place(column, 0);
+                *all += first * other.0[of_column] + second * one.0[of_column];
             }
         }
     }
 
     fn is_none(&self) -> bool {
-        self.weight <= 0.0
+        self.0.first().is_none_or(|weight| *weight <= 0.0)
     }
 }
