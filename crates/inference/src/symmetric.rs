@@ -36,9 +36,9 @@ impl Symmetric {
     /// Adds v·vᵀ times a factor, given the places of v that are not 0, each with its number.
     pub(crate) fn add_square_of(&mut self, numbers: &[(u32, u32)], factor: f64) {
         for (row, one) in numbers {
+            let (own, factor) = (&mut self.values[*row as usize * self.size..][..self.size], factor * f64::from(*one));
             for (column, other) in numbers {
-                self.values[*row as usize * self.size + *column as usize] +=
-                    factor * f64::from(*one) * f64::from(*other);
+                own[*column as usize] += factor * f64::from(*other);
             }
         }
     }
