@@ -2,8 +2,10 @@
 //! ways actions can be given to the devices of a type, one to a device at most. Devices are told apart, actions of a
 //! class are not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use crate::inventory::Inventory;
 
@@ -16,7 +18,7 @@ const MAX_STEPS: usize = 1 << 17;
 /// Types of devices, as bits in the order of the inventory.
 type TypeSet = u32;
 
-/// How often actions occur, by the types that have them.
+/// How often actions occur, in the order of the types that have them.
 type Totals = Vec<(TypeSet, u32)>;
 
 #[derive(Debug, Clone)]
@@ -24,8 +26,8 @@ pub struct DeviceTypes {
     pub names: Vec<String>,
     /// How many devices there are of each type.
     counts: Vec<u32>,
-    types_with: BTreeMap<String, TypeSet>,
-    known: BTreeMap<Totals, Option<Arc<[f64]>>>,
+    types_with: HashMap<String, TypeSet, RandomState>,
+    known: HashMap<Totals, Option<Arc<[f64]>>, RandomState>,
 }
 
 impl DeviceTypes {
@@ -35,19 +37,22 @@ impl DeviceTypes {
         let types = || inventory.devices.iter().take(TypeSet::BITS as usize);
         let names = types().map(|device| device.name.clone()).collect();
         let counts = types().map(|device| device.count).collect();
-        Self { names, counts, types_with, known: BTreeMap::new() }
+        Self { names, counts, types_with, known: HashMap::default() }
     }
 
     /// How probable it is for each type that a command with these actions is for a device of it, if every way to give
     /// the actions to devices is as likely, one to a device at most. `None` if there is no way, or there are too many
     /// to look at.
     pub fn addressed<'a>(&mut self, actions: impl IntoIterator<Item = (&'a str, u32)>) -> Option<Arc<[f64]>> {
-        let mut totals: BTreeMap<TypeSet, u32> = BTreeMap::new();
+        let mut totals = Totals::new();
         for (action, count) in actions {
-            let total = totals.entry(*self.types_with.get(action)?).or_default();
-            *total = total.saturating_add(count);
+            let types = *self.types_with.get(action)?;
+            match totals.binary_search_by_key(&types, |(own, _)| *own) {
+                Ok(at) => totals[at].1 = totals[at].1.saturating_add(count),
+                Err(at) => totals.insert(at, (types, count)),
+            }
         }
-        let totals: Totals = totals.into_iter().filter(|(_, total)| *total > 0).collect();
+        totals.retain(|(_, total)| *total > 0);
         if let Some(known) = self.known.get(&totals) {
             return known.clone();
         }
