@@ -363,7 +363,7 @@ impl<'a> Part<'a> {
         let place = known.get(&*key).copied().unwrap_or_else(|| {
             let place = computed.len();
             let before = component.products();
-            computed.extend(component.likelihoods(class_counts, is_open, ln_greatest));
+            component.add_likelihoods(class_counts, is_open, ln_greatest, computed);
             *products += component.products() - before;
             known.insert(key.clone(), place);
             place

@@ -68,7 +68,6 @@ impl ReplyReader {
         let mut seen = SeenReplies { components: components.collect(), interpretations };
         seen.find_patterns();
         seen.drop_improbable();
-        seen.find_patterns();
         seen
     }
 
@@ -132,16 +131,20 @@ impl SeenReplies {
         };
         let likelihoods: Vec<f64> = self.interpretations.iter().enumerate().map(greatest).collect();
         let least = likelihoods.iter().copied().fold(f64::NEG_INFINITY, f64::max) - FAR_LESS_LIKELY;
-        let mut likelihoods = likelihoods.into_iter();
+        let (all, mut likelihoods) = (likelihoods.len(), likelihoods.into_iter());
         self.interpretations.retain(|_| likelihoods.next().is_some_and(|likelihood| likelihood >= least));
+        if self.interpretations.len() < all {
+            self.find_patterns();
+        }
     }
 
     /// ln P(replies | how many replies of each class there should be); −∞ where it is 0.
     pub fn ln_likelihood(&self, class_counts: &[u32]) -> f64 {
         let mut terms: Vec<f64> = self.interpretations.iter().map(|one| one.ln_weight).collect();
+        let mut of_patterns = Vec::new();
         for component in &self.components {
-            let of_pattern = |pattern| component.ln_ways(pattern, class_counts);
-            let of_patterns: Vec<f64> = (0..component.patterns()).map(of_pattern).collect();
+            of_patterns.clear();
+            of_patterns.extend((0..component.patterns()).map(|pattern| component.ln_ways(pattern, class_counts)));
             if of_patterns.iter().all(|ln_ways| *ln_ways == f64::NEG_INFINITY) {
                 return f64::NEG_INFINITY;
             }
@@ -230,7 +233,9 @@ impl Component {
                 self.patterns.push(pattern().collect());
             }
         }
-        self.ways = RefCell::new(Ways::new(&self.patterns));
+        if self.classes.len() > 1 {
+            self.ways = RefCell::new(Ways::new(&self.patterns));
+        }
     }
 
     /// How many different replies of the component's types the interpretations have.
@@ -259,20 +264,19 @@ impl Component {
         match &self.classes[..] {
             [class] => self.ln_ways_of(class, pattern, class_counts[class.class]),
             classes => {
-                let sent: Vec<u32> = classes.iter().map(|class| class_counts[class.class]).collect();
-                if self.patterns[pattern].iter().map(|seen| u64::from(*seen)).sum::<u64>()
-                    > sent.iter().map(|sent| u64::from(*sent)).sum()
-                {
+                let sent = classes.iter().map(|class| class_counts[class.class]);
+                if u64::from(self.replies(pattern)) > sent.clone().map(u64::from).sum() {
                     return f64::NEG_INFINITY;
                 }
+                let sent: Vec<u32> = sent.collect();
                 self.ways.borrow_mut().ln_ways(classes, pattern, &sent)
             }
         }
     }
 
-    /// How likely each pattern is ([`Self::ln_ways`]), as a multiple of a unit of its own that is given as a logarithm: at
-    /// most, where more replies than those counted may come of open classes.
-    pub fn likelihoods(&self, class_counts: &[u32], is_open: &[bool], ln_units: &[f64]) -> Vec<f64> {
+    /// Adds how likely each pattern is ([`Self::ln_ways`]), as a multiple of a unit of its own that is given as a logarithm:
+    /// at most, where more replies than those counted may come of open classes.
+    pub fn add_likelihoods(&self, class_counts: &[u32], is_open: &[bool], ln_units: &[f64], to: &mut Vec<f64>) {
         match &self.classes[..] {
             [class] => {
                 let number = |pattern| {
@@ -282,16 +286,16 @@ impl Component {
                 let multiple = |(pattern, ln_unit): (usize, &f64)| {
                     (self.ln_ways_of(class, pattern, number(pattern)) - ln_unit).exp()
                 };
-                ln_units.iter().enumerate().map(multiple).collect()
+                to.extend(ln_units.iter().enumerate().map(multiple));
             }
             classes => {
                 let sent: Vec<u32> = self.classes().map(|class| class_counts[class]).collect();
                 let is_open: Vec<bool> = self.classes().map(|class| is_open[class]).collect();
                 if is_open.contains(&true) && !self.is_disjoint() {
                     let greatest = |(pattern, ln_unit): (usize, &f64)| (self.ln_greatest(pattern) - ln_unit).exp();
-                    return ln_units.iter().enumerate().map(greatest).collect();
+                    return to.extend(ln_units.iter().enumerate().map(greatest));
                 }
-                self.ways.borrow_mut().likelihoods(classes, &sent, &is_open, ln_units)
+                to.extend(self.ways.borrow_mut().likelihoods(classes, &sent, &is_open, ln_units));
             }
         }
     }
