@@ -88,7 +88,7 @@ pub(super) fn interpretations<R: AsRef<RecordReadings>>(
     let mut all = vec![Partial { replies: vec![0; types.len()], ..Partial::default() }];
     for (count, readings) in equal {
         let mut more = Vec::new();
-        for partial in &all {
+        for partial in all {
             extend(partial, readings, 0, count, &types, &mut more);
         }
         more.sort_by(|a, b| b.ln_weight.total_cmp(&a.ln_weight));
@@ -206,19 +206,17 @@ fn orders(sizes: &[i64]) -> f64 {
 
 /// Reads `left` equal records with the readings from `at` on.
 fn extend(
-    partial: &Partial,
+    partial: Partial,
     readings: &[Reading],
     at: usize,
     left: u32,
     types: &[[i64; 2]],
     extended: &mut Vec<Partial>,
 ) {
-    let Some(reading) = readings.get(at) else {
-        if left == 0 {
-            extended.push(partial.clone());
-        }
-        return;
-    };
+    if left == 0 {
+        return extended.push(partial);
+    }
+    let Some(reading) = readings.get(at) else { return };
     for count in (0..=left).rev() {
         let odd = partial.odd + if at == 0 { 0 } else { count };
         if odd > MAX_ODD {
@@ -243,7 +241,7 @@ fn extend(
                 next.foreign += count;
             }
         }
-        extend(&next, readings, at + 1, left - count, types, extended);
+        extend(next, readings, at + 1, left - count, types, extended);
     }
 }
 
