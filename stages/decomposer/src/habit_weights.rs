@@ -2,6 +2,7 @@
 
 use sizeleak_frame::{Actions, Candidate, HabitFactors, RecurringClass};
 use sizeleak_inference::HabitTable;
+use sizeleak_model::Rank;
 
 use crate::decomposition::FoundCandidates;
 
@@ -69,16 +70,15 @@ fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
     if !(mean.is_finite() && of_joint > 0.0) {
         return found.clone();
     }
-    let weigh = |((candidate, factor), weight): ((&Candidate, &f64), f64)| {
-        let probability = (candidate.probability * factor / mean).min(1.0);
-        (Candidate { probability, ..candidate.clone() }, weight * factor / of_joint)
-    };
-    let mut listed: Vec<(Candidate, f64)> = found.listed.iter().zip(factors).zip(weights).map(weigh).collect();
-    listed.sort_by(|a, b| b.0.probability.total_cmp(&a.0.probability));
+    let probability = |at: usize| (found.listed[at].probability * factors[at] / mean).min(1.0);
+    let mut order: Vec<Rank> = (0..factors.len()).map(|at| Rank::new(probability(at), at)).collect();
+    order.sort_unstable();
+    let order = || order.iter().map(|rank| rank.index());
+    let joint = |at: usize| weights[at] * factors[at] / of_joint;
     FoundCandidates {
-        with_replies: found.with_replies.as_ref().map(|_| listed.iter().map(|(_, joint)| *joint).collect()),
+        with_replies: found.with_replies.as_ref().map(|_| order().map(joint).collect()),
         reply_probability: found.reply_probability.map(|own| own * of_joint / mean),
-        listed: listed.into_iter().map(|(candidate, _)| candidate).collect(),
+        listed: order().map(|at| Candidate { probability: probability(at), ..found.listed[at].clone() }).collect(),
         probability: found.probability.map(|own| (own * mean).min(1.0)),
         count: found.count,
     }
