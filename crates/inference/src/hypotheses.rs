@@ -20,7 +20,7 @@ use crate::habit_belief::{HabitBelief, Judgement, ODD, OTHERS_AT_FIRST};
 use crate::habits::LearnedHabits;
 use crate::inference::{ExplainedReplies, RecurringCommand, ReplyInference};
 use crate::number_walk::{Beyond, WeightedSum};
-use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, PossibleInState, asked_sums};
+use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, PossibleInState};
 
 /// States that are less probable have no habits of their own, and a state begins to have them where it is more probable than
 /// that a change has just led to it: about 6·10⁻⁶ where replies say nothing. Where habits change with the messages, the true
@@ -102,6 +102,8 @@ pub struct ExplainedStates<'a> {
     pub replies: Option<SeenReplies>,
     /// Each state by its index, with the sums that the command's actions may have in it.
     pub states: Vec<(usize, Vec<WeightedSum>)>,
+    /// The sums in these states, and those with one action alone longer, by [`asked_sums`](crate::asked_sums).
+    pub asked: [Vec<i64>; 2],
 }
 
 impl Hypotheses {
@@ -145,25 +147,23 @@ impl Hypotheses {
         ln_unit: f64,
         inference: &ReplyInference,
     ) -> Result<Vec<PossibleClass>, Beyond> {
-        let ExplainedStates { explained, replies, states } = one;
-        let [own, near] = asked_sums(states);
+        let ExplainedStates { explained, replies, asked: [own, near], .. } = one;
         let unit = (explained.ln_unit - ln_unit).exp();
+        let is_near = |sum: &i64| near.binary_search(sum).is_ok();
         // By the sum and the replies, with the likelihood of these and P(sum, replies).
         let mut possible: BTreeMap<(i64, &[u32]), [f64; 2]> = BTreeMap::new();
         for numbers in &explained.numbers {
             let likelihood = numbers.likelihood * unit;
-            for (sum, weight) in numbers.sums.iter().filter(|(sum, _)| near.contains(sum)) {
+            for (sum, weight) in numbers.sums.iter().filter(|(sum, _)| is_near(sum)) {
                 let all = possible.entry((sum, &numbers.class_counts)).or_insert([likelihood, 0.0]);
                 all[1] += likelihood * numbers.prior * weight;
             }
         }
         // Others only matter beside these.
-        let of_own = possible.iter().filter(|((sum, _), _)| own.contains(sum));
+        let of_own = possible.iter().filter(|((sum, _), _)| own.binary_search(sum).is_ok());
         let all: f64 = of_own.map(|(_, [_, joint])| joint).sum();
         possible.retain(|_, [_, joint]| *joint > LEAST_SHARE * all);
-        for RecurringCommand { sum, class_counts, .. } in
-            inference.recurring.iter().filter(|one| near.contains(&one.sum))
-        {
+        for RecurringCommand { sum, class_counts, .. } in inference.recurring.iter().filter(|one| is_near(&one.sum)) {
             let ln_likelihood = || replies.as_ref().map_or(0.0, |replies| replies.ln_likelihood(class_counts));
             possible.entry((*sum, class_counts)).or_insert_with(|| [(ln_likelihood() - ln_unit).exp(), 0.0]);
         }

@@ -1,7 +1,6 @@
 //! What a command may be in each state of a flow's messages: the classes that explain its size and replies, and how
 //! probable these are by each kind of habits.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::command_class::CommandClass;
@@ -11,14 +10,18 @@ use crate::number_walk::WeightedSum;
 pub const MAX_BY_ONE_ACTION: i64 = 16;
 
 /// The sums that a command's actions may have in some states, and these with those that they may have only if one action
-/// alone is longer than in the first state of all.
-pub fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> [BTreeSet<i64>; 2] {
+/// alone is longer than in the first state of all; both in ascending order.
+pub fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> [Vec<i64>; 2] {
     let bytes = |(_, sums): &(usize, Vec<WeightedSum>)| sums.iter().map(|sum| sum.bytes).collect::<Vec<i64>>();
     let near = |bytes: i64| (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer));
-    let own: BTreeSet<i64> = states.iter().flat_map(bytes).collect();
+    let own: Vec<i64> = states.iter().flat_map(bytes).collect();
     let as_learned = states.iter().filter(|(state, _)| *state == 0);
     let all = as_learned.flat_map(bytes).flat_map(near).chain(own.iter().copied()).collect();
-    [own, all]
+    [own, all].map(|mut sums: Vec<i64>| {
+        sums.sort_unstable();
+        sums.dedup();
+        sums
+    })
 }
 
 #[derive(Debug)]

@@ -112,9 +112,10 @@ impl ShiftEvidence {
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
             let replies = replies.map(|(reader, sizes)| reader.read(sizes));
-            let [own, all] = asked_sums(&states);
+            let asked = asked_sums(&states);
+            let [own, all] = &asked;
             let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
-            let own: Vec<WeightedSum> = own.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
+            let own: Vec<WeightedSum> = own.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect();
             let explain = |replies: &SeenReplies| self.inference.explain(replies, &own, range, ln_unit);
             let found = match &replies {
                 Some(replies) => Some(explain(replies)?),
@@ -131,7 +132,7 @@ impl ShiftEvidence {
                 ln_unit = ln_unit.max(ln_learned[*at]);
                 is_action_unknown |= *at == 0 && found.is_none();
             }
-            explained.extend(found.map(|explained| ExplainedStates { explained, replies, states }));
+            explained.extend(found.map(|explained| ExplainedStates { explained, replies, states, asked }));
         }
         if !ln_unit.is_finite() {
             return Ok(None);

@@ -11,7 +11,7 @@ use crate::command_class::CommandClass;
 use crate::habits::HabitTable;
 use crate::number_walk::WeightedSum;
 use crate::own_habits::{OwnHabits, Pace};
-use crate::possible_commands::MAX_BY_ONE_ACTION;
+use crate::possible_commands::{MAX_BY_ONE_ACTION, asked_sums};
 
 /// Up to three of two actions of 4 and 7 bytes; `on` is nine times as frequent.
 const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n\
@@ -49,7 +49,9 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
     let explained = inference.explain(&seen, &sums, range, f64::NEG_INFINITY).unwrap();
     let ln_unit = inference.ln_size(&sums).unwrap().max(f64::MIN);
     let learned = sums.iter().map(|sum| (inference.ln_size(&[*sum]).unwrap() - ln_unit).exp()).collect();
-    hypotheses.possible(learned, ln_unit, &[ExplainedStates { explained, replies: None, states }], inference).unwrap()
+    let asked = asked_sums(&states);
+    let explained = [ExplainedStates { explained, replies: None, states, asked }];
+    hypotheses.possible(learned, ln_unit, &explained, inference).unwrap()
 }
 
 /// A class of commands, each with its probability.
