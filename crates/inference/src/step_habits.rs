@@ -25,7 +25,8 @@ pub(crate) struct StepHabits {
     shares: Vec<f64>,
     /// Habits that stand for the belief, each as probable.
     pub(crate) listed: Vec<Habits>,
-    factors: HabitTable,
+    /// Their mean factors on the learned prior.
+    pub(crate) factors: HabitTable,
     /// Of classes by their id: beliefs that were one share it until they step.
     known: Mutex<KnownClasses>,
 }
@@ -72,18 +73,13 @@ impl StepHabits {
     /// P(class).
     pub(crate) fn weight(&self, class: &CommandClass) -> f64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let weight = || class.weight(&self.shares, |actions| self.factor(actions));
+        let weight = || class.weight(&self.shares, |actions| self.factors.factor(actions));
         *known.weights.entry(class.id).or_insert_with(weight)
     }
 
     /// Forgets what classes weigh.
     pub(crate) fn forget(&self) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = KnownClasses::default();
-    }
-
-    /// The mean factor of a command on the learned prior.
-    pub(crate) fn factor(&self, actions: &[(u32, u32)]) -> f64 {
-        self.factors.factor(actions)
     }
 
     /// The moments of some classes together at the mean, each with its weight beside P(class).

@@ -266,12 +266,12 @@ fn habits_are_distributions_and_follow_what_is_seen() {
         all.iter().find(|(counts, _)| *counts == [0, 2]).unwrap().1 / total
     };
     assert!((0.015..0.05).contains(&two_off(&|actions| learned.broad.factor(actions))));
-    assert!(two_off(&|actions| own.at_step.factor(actions)) < 0.05);
+    assert!(two_off(&|actions| own.at_step.factors.factor(actions)) < 0.05);
     let two = class(0, &[(&[(1, 2)], 1.0)]);
     for _ in 0..100 {
         own.learn(&[(&two, 1.0)], 1.0, &learned, &inference);
     }
-    assert!(two_off(&|actions| own.at_step.factor(actions)) > 0.8);
+    assert!(two_off(&|actions| own.at_step.factors.factor(actions)) > 0.8);
 }
 
 /// Commands that may equally be two things, which no size tells apart, leave their ratio as it was.
@@ -280,7 +280,7 @@ fn nothing_is_learned_from_what_is_not_told() {
     let inference = INFERENCE.get();
     let learned = LearnedHabits::new(&inference).unwrap();
     let mut own = OwnHabits::new(Pace::SLOW, &learned, &inference);
-    let ratio = |own: &OwnHabits| own.at_step.factor(&[(0, 1)]) / own.at_step.factor(&[(1, 1)]);
+    let ratio = |own: &OwnHabits| own.at_step.factors.factor(&[(0, 1)]) / own.at_step.factors.factor(&[(1, 1)]);
     let before = ratio(&own);
     let either = class(0, &[(&[(0, 1)], 0.9), (&[(1, 1)], 0.1)]);
     for _ in 0..500 {
