@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::action_group::Groups;
 use crate::best_actions::{GroupSums, Member};
-use crate::habits::LearnedHabits;
+use crate::habits::{HabitTable, LearnedHabits};
 use crate::inference::{RecurringCommand, ReplyInference};
 use crate::number_walk::{Beyond, Evidence, Numbers, WeightedSum, numbers};
 
@@ -152,8 +152,7 @@ impl CommandClass {
         }
         let (broad, recurring, occurrences) = (0.0, 0.0, Vec::new());
         let mut class = Self { id: 0, sum, class_counts, prior, of_numbers, recurring, broad, members, occurrences };
-        class.broad =
-            habits.map_or(prior, |habits| class.weight(&habits.broad_shares, |actions| habits.broad.factor(actions)));
+        class.broad = habits.map_or(prior, |habits| class.weight(&habits.broad_shares, &habits.broad));
         let mut by_occurrence: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
         let mut count = |actions: &[(u32, u32)], prior: f64, recurring: f64| {
             for occurrence in actions {
@@ -179,10 +178,10 @@ impl CommandClass {
 
     /// P(class) by habits that are factors on the learned ones, and make numbers of actions so many times as frequent. Where no
     /// member matters by itself, only their number is known.
-    pub(crate) fn weight(&self, of_numbers: &[f64], factor: impl Fn(&[(u32, u32)]) -> f64) -> f64 {
+    pub(crate) fn weight(&self, of_numbers: &[f64], habits: &HabitTable) -> f64 {
         if self.members.is_empty() {
             return self.of_numbers.iter().zip(of_numbers).map(|(prior, times)| prior * times).sum();
         }
-        self.members.iter().map(|one| one.prior * factor(&one.actions)).sum()
+        self.members.iter().map(|one| one.prior * habits.factor(&one.actions)).sum()
     }
 }

@@ -73,8 +73,7 @@ impl StepHabits {
     /// P(class).
     pub(crate) fn weight(&self, class: &CommandClass) -> f64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let weight = || class.weight(&self.shares, |actions| self.factors.factor(actions));
-        *known.weights.entry(class.id).or_insert_with(weight)
+        *known.weights.entry(class.id).or_insert_with(|| class.weight(&self.shares, &self.factors))
     }
 
     /// Forgets what classes weigh.
