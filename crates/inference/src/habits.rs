@@ -84,21 +84,19 @@ impl HabitTable {
     pub fn factor(&self, actions: &[(u32, u32)]) -> f64 {
         let number = actions.iter().fold(0_usize, |number, (_, count)| number.saturating_add(*count as usize));
         let place = number.max(1).min(self.numbers.len() / self.width) - 1;
-        let weights = self.numbers[place * self.width..][..self.width].as_chunks::<SIDE_BY_SIDE>().0;
-        let mut sum = 0.0;
-        for (chunk, mut all) in weights.iter().copied().enumerate() {
+        let [numbers, powers] = [&self.numbers, &self.powers].map(|all| all.as_chunks::<SIDE_BY_SIDE>().0);
+        let (chunks, mut sum) = (self.width / SIDE_BY_SIDE, 0.0);
+        for chunk in 0..chunks {
+            let mut all = numbers[place * chunks + chunk];
             for (action, count) in actions.iter().filter(|(action, _)| (*action as usize) < self.actions) {
-                let power = |power: usize| {
-                    let at = (*action as usize * (self.most + 1) + power) * self.width + chunk * SIDE_BY_SIDE;
-                    &self.powers[at..at + SIDE_BY_SIDE]
-                };
+                let power = |power: usize| &powers[(*action as usize * (self.most + 1) + power) * chunks + chunk];
                 if *count as usize <= self.most {
                     all.iter_mut().zip(power(*count as usize)).for_each(|(all, own)| *all *= own);
                 } else {
                     all.iter_mut().zip(power(1)).for_each(|(all, own)| *all *= own.powf(f64::from(*count)));
                 }
             }
-            all.iter().for_each(|own| sum += own);
+            sum = all.iter().fold(sum, |sum, own| sum + own);
         }
         sum
     }
