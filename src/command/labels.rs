@@ -254,6 +254,7 @@ fn first_packet(captures: &[PathBuf]) -> Result<i64> {
 /// Show how labels are read, convert them, or write the map of a log of events
 #[derive(Debug, Args)]
 #[command(mut_arg("label_offset", |offset| offset.help("What to add to the labels' times, such as 23s or -1h")))]
+#[command(mut_arg("output", |output| output.help("Write to FILE: the labels as CSV, or the map of a log")))]
 #[command(after_help = "Examples:\n  \
     sizeleak labels labels.csv\n  \
     sizeleak labels history.json -o map.toml\n  \
@@ -310,6 +311,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn summary(path: &str, labels: &Labels) -> String {
     let mut text = format!("{path}: {}", counted(labels.rows.len(), "command", "commands"));
     let times = || labels.rows.iter().map(|row| row.time_ns);
+    let time = if labels.count_from_a_start() { since_start } else { time };
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
         let _ = if first == last {
             write!(text, " at {}", time(first))
@@ -326,10 +328,19 @@ fn summary(path: &str, labels: &Labels) -> String {
         let occurring = if occurring.is_empty() { "no action".to_owned() } else { occurring };
         let _ = writeln!(text, "first command, line {line}: {}, {occurring}", time(*time_ns));
     }
+    if labels.count_from_a_start() && !labels.rows.is_empty() {
+        text += "the times are no dates: they count from a start that the labels do not name; if that is the first packet, \
+                 `learn` and `evaluate` take `--label-offset start`\n";
+    }
     for note in &labels.notes {
         let _ = writeln!(text, "{note}");
     }
     escaped_lines(&text).into_owned()
+}
+
+/// A time that counts from a start of its own.
+fn since_start(time_ns: i64) -> String {
+    format!("{} s", SignedDuration::from_nanos(time_ns).as_secs_f64())
 }
 
 fn time(time_ns: i64) -> String {

@@ -134,6 +134,21 @@ fn commands_of_no_whole_day_are_on_none() {
 }
 
 #[test]
+fn times_from_a_start_of_their_own_are_no_dates() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "few.csv", "time,action\n5.679150,on\n3564.741491,off\n");
+    let read = said(&within(folder.path(), "labels few.csv"));
+    assert!(read.contains("few.csv: 2 commands from 5.67915 s to 3564.741491 s"), "{read}");
+    assert!(read.contains("first command, line 2: 5.67915 s, 1 `on`") && !read.contains("1970"), "{read}");
+    assert!(read.contains("`--label-offset start`"), "{read}");
+    // With the time of their start, they are dates.
+    let dated = said(&within(folder.path(), "labels few.csv --label-offset 495420h"));
+    assert!(dated.contains("from 2026-07-08T12:00:05.67915Z") && !dated.contains("start"), "{dated}");
+    write(folder.path(), "few.csv", "time,action\n0,on\n");
+    assert!(said(&within(folder.path(), "labels few.csv")).contains("1 command at 0 s"));
+}
+
+#[test]
 fn the_first_command_is_the_earliest() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "labels.csv", "time,on\n2026-01-05T09:00:00Z,1\n2026-01-05T08:00:00Z,2\n");

@@ -22,9 +22,6 @@ const TRIED: u32 = 8;
 /// Labels that match as well by chance with this probability are doubtful.
 const DOUBTFUL: f64 = 0.01;
 
-/// Captures are of later years.
-const YEAR_NS: i64 = 365 * 86_400 * 1_000_000_000;
-
 impl LabelFile {
     pub(crate) fn unused(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> LabelFileError {
         let (all, matched) = (self.labels.rows.len(), matching.pairs.len());
@@ -65,7 +62,7 @@ impl LabelFile {
                 signed(fit.shift.offset_ns),
                 signed(fit.next_ns),
             ),
-            LabelClock::Agrees | LabelClock::Differs(_) => if are_outside && self.is_before_captures() {
+            LabelClock::Agrees | LabelClock::Differs(_) => if are_outside && self.labels.count_from_a_start() {
                 "no capture is as old as that: if the times count from the first packet, `learn` and `evaluate` take \
                  `--label-offset start`"
             } else if are_outside {
@@ -77,11 +74,6 @@ impl LabelFile {
             }
             .to_owned(),
         }
-    }
-
-    /// Whether all times are within a year of 1970, as those that count from another start are.
-    fn is_before_captures(&self) -> bool {
-        self.labels.rows.iter().all(|row| row.time_ns.abs() < YEAR_NS)
     }
 
     /// A sentence for the clock, for labels that were left out, and for each kind of label or command without a partner,

@@ -69,7 +69,15 @@ pub struct Label {
     pub line: u64,
 }
 
+/// Captures are of later years than the first since 1970.
+const YEAR_NS: i64 = 365 * 86_400 * 1_000_000_000;
+
 impl Labels {
+    /// Whether the times count from a start of their own, such as the first packet: all are within a year of 1970.
+    pub fn count_from_a_start(&self) -> bool {
+        self.rows.iter().all(|row| row.time_ns.abs() < YEAR_NS)
+    }
+
     /// Reads labels of at most 256 MiB whose times name their zone.
     ///
     /// # Errors
