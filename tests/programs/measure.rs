@@ -62,8 +62,8 @@ fn write_labels(folder: &Path, name: &str, head: &str, rows: &[String]) -> Strin
 #[test]
 fn it_begins_with_a_sentence_and_fits_80_columns() {
     let text = text(&mut measure(&["--model", &example("model.toml")]));
-    let sentence = "An observer who sees only sizes names the exact command in 38 % of cases (32–44\n%; guessing: 7 %; 307 \
-        labelled commands). An observer who knows the model names\n";
+    let sentence = "An observer who sees only sizes names the exact command in 38 % of cases\n(32–44 %; guessing: 7 %; 307 \
+        labelled commands). An observer who knows the model\nnames";
     assert!(text.starts_with(sentence), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }

@@ -102,15 +102,18 @@ pub fn fitted(text: &str, columns: usize) -> String {
 }
 
 /// A text in lines of at most so many columns, broken at its spaces: what the first line begins with, and the others. A
-/// word that is longer than a line keeps one for itself.
+/// word that is longer than a line keeps one for itself. A percent sign stays with its number.
 pub fn wrapped(text: &str, columns: usize, [first, further]: [&str; 2]) -> Vec<String> {
     let (mut lines, mut line, mut is_begun) = (Vec::new(), first.to_owned(), false);
-    for word in text.split_whitespace() {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let percent = words.next_if(|next| next.starts_with('%'));
+        let word = percent.map_or(Cow::Borrowed(word), |sign| Cow::Owned(format!("{word} {sign}")));
         if is_begun && line.width() + 1 + word.width() > columns {
             lines.push(std::mem::replace(&mut line, further.to_owned()));
             is_begun = false;
         }
-        line.extend([if is_begun { " " } else { "" }, word]);
+        line.extend([if is_begun { " " } else { "" }, &*word]);
         is_begun = true;
     }
     lines.push(line);
@@ -253,6 +256,18 @@ mod tests {
             prop_assert!(width(&shortened(&text, columns)) <= columns);
             prop_assert_eq!(width(&fitted(&text, columns)), columns);
         }
+    }
+
+    #[test]
+    fn a_percent_sign_stays_with_its_number() {
+        let lines = |text, columns| wrapped(text, columns, ["", "  "]);
+        assert_eq!(lines("named in 62 % of cases", 11), ["named in", "  62 % of", "  cases"]);
+        assert_eq!(
+            lines("between (51–73 %; guessing: 25 %)", 14),
+            ["between", "  (51–73 %;", "  guessing:", "  25 %)"]
+        );
+        assert_eq!(lines("% of it", 4), ["% of", "  it"]);
+        assert_eq!(lines("a 95 % b", 3), ["a", "  95 %", "  b"]);
     }
 
     #[test]
