@@ -168,6 +168,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("\n# hole-wait = \"3s\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");
         assert!(text.contains("adaptive (Learns from"), "{text}");
+        assert!(text.contains("can be repeated. Its own, and those"), "{text}");
     }
 
     #[test]

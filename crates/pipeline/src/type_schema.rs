@@ -59,7 +59,9 @@ fn plain(schema: &mut Value) {
                 schema.remove("default");
             }
             if let Some(Value::String(description)) = schema.get_mut("description") {
-                *description = description.replace('\n', " ");
+                let paragraphs = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+                // The first one is a sentence without its full stop.
+                *description = paragraphs.collect::<Vec<_>>().join(". ");
             }
             if let Some(Value::Array(mut any)) = schema.remove("anyOf") {
                 any.retain(|one| one["type"] != "null");
