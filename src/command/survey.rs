@@ -22,6 +22,7 @@ use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
 
 /// Find gateways in captures, and show what they send and receive
 #[derive(Debug, Args)]
+#[command(mut_arg("format", |format| format.help("The format: text, json, csv or markdown [default: text]")))]
 #[command(after_long_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
     sizeleak survey captures --format json\n  \

@@ -283,6 +283,19 @@ fn connections_without_tls_and_quic_are_said_to_be_so() {
 }
 
 #[test]
+fn connections_of_as_many_messages_are_shown_by_their_time() {
+    let mut made = Made::new();
+    for (at_ms, port) in [(0, 50_009), (5_000, 50_003), (10_000, 50_007), (15_000, 50_001), (20_000, 50_005)] {
+        made.download(at_ms, [[192, 168, 1, 20], [203, 0, 113, 5]], port, &[100, 200]);
+    }
+    let text = text(&[&made.write()], &[]);
+    let began = |line: &&str| line.trim_start().starts_with("2026-");
+    let began: Vec<&str> = text.lines().filter(began).collect();
+    assert!(began.len() == 3 && began.is_sorted(), "{text}");
+    assert!(text.contains("… 2 more connections with as many messages or fewer"), "{text}");
+}
+
+#[test]
 fn an_empty_capture_says_that_nothing_can_be_said() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = std::fs::read(bundled()).unwrap();

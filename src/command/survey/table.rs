@@ -120,7 +120,10 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
     let mut parts = vec![title.into_iter().chain(reasons.flatten()).collect()];
     parts.extend(services.map(|service| of_service(service, times)));
     parts.push(rest(address.services.len(), MAX_SERVICES, |more| {
-        format!("  … {} with fewer messages (`--format json` has all)", counted(more, "more service", "more services"))
+        format!(
+            "  … {} with as many messages or fewer (`--format json` has all)",
+            counted(more, "more service", "more services")
+        )
     }));
     parts.push(other_ports(&address.other_ports));
     spaced(parts)
@@ -155,7 +158,7 @@ fn of_service(service: &SurveyedService, times: &TimeFormat) -> Document {
         shown.map(|connection| connection_row(connection, times)),
     );
     let more = rest(service.connections.len(), MAX_CONNECTIONS, |more| {
-        format!("    … {} with fewer messages", counted(more, "more connection", "more connections"))
+        format!("    … {} with as many messages or fewer", counted(more, "more connection", "more connections"))
     });
     let (kinds, histogram) = (indented(kinds(&traffic.kinds), 4), indented(histogram(&traffic.histogram), 4));
     spaced([[text, indented(connections, 4), more].concat(), kinds, histogram])

@@ -91,7 +91,9 @@ pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connectio
     }
     let mut services: Vec<Service<'a>> = groups.into_values().collect();
     for service in &mut services {
-        service.connections.sort_by_key(|(flow, connection)| (Reverse(connection.messages.count()), *flow));
+        let order =
+            |(flow, connection): &(_, &Connection)| (Reverse(connection.messages.count()), connection.span_ns, *flow);
+        service.connections.sort_by_key(order);
     }
     // By the order of names and addresses where as many messages were seen.
     services.sort_by_key(|service| Reverse(service.messages.count()));
