@@ -111,8 +111,12 @@ impl AuditedModel {
     /// The model's section, if its sizes are known well enough for a figure.
     pub(super) fn fit_model(&self) -> Result<Model> {
         let model = self.model()?;
-        let path = self.path().map_or_else(String::new, |path| format!("{}: ", path.display()));
-        model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!("{path}{why}")))
+        model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!(why)).with_context(|| self.named()))
+    }
+
+    /// The model's file, as errors name it.
+    pub(super) fn named(&self) -> String {
+        self.path().map_or_else(String::new, |path| path.display().to_string())
     }
 
     pub(super) fn model(&self) -> Result<Model> {

@@ -9,7 +9,7 @@ pub(super) mod judged;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use countermeasures::{COMMANDS_PER_DAY, Comparison, CountermeasureOptions, CountermeasureReport};
 use judged::{Curve, NamedWithReplies, PolicyReport, Verdict};
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let given = policy.clone().unwrap_or(PaddingPolicy::None);
     let form = arguments.output.form("sizeleak pad")?;
     let model = arguments.audited.fit_model()?;
-    check_sizes(&model)?;
+    check_sizes(&model).with_context(|| arguments.audited.named())?;
     let space = CommandSpace::new(&model, &arguments.audited.premises())?;
     let prior = arguments.audited.prior(&model).sentence;
     let prior = if arguments.without_epsilon { format!("{prior}; ε is left out") } else { prior };

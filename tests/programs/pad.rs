@@ -298,6 +298,12 @@ fn faults_are_said_in_one_sentence() {
         assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
     }
     assert!(failed(&["--budget", "5%", "--table", "t.txt"]).contains(".json, .c, .h or .rs"));
+    let model = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/model.toml")).unwrap();
+    fs::write(folder.path().join("blocks.toml"), model.replace("[24, 24]", "[37, 52]")).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
+    let output = program.current_dir(folder.path()).args(["pad", "--model", "blocks.toml"]).output().unwrap();
+    let fault = "sizeleak: blocks.toml: padding starts from the plaintext sizes of messages";
+    assert!(text(&output.stderr).starts_with(fault), "{}", text(&output.stderr));
 }
 
 #[test]
