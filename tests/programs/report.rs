@@ -260,6 +260,31 @@ fn each_input_alone_gives_a_page_that_says_what_else_to_give() {
 }
 
 #[test]
+fn what_limits_the_figures_of_a_model_is_on_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |model: &str| {
+        let model = write(folder.path(), "m.toml", model).display().to_string();
+        text(&format!("report --model {model} --quick -q --format=markdown"))
+    };
+    let doubtful = small_model().replace("[learned]\n", "[learned]\nwarnings = [\"label `on` more often\"]\n");
+    let doubtful = page(&doubtful);
+    let warning = "The model was learned with a warning, and so are these figures: label `on` more often.";
+    assert!(doubtful.contains(warning), "{doubtful}");
+    for place in ["A message without any action has 67 bytes.", "the exact command is named."] {
+        let plaintext = format!("{place} Bytes are of plaintext: on the wire, a record has 24 more.");
+        assert!(doubtful.contains(&plaintext), "{doubtful}");
+    }
+    let blocks = small_model().replace("AES_128_GCM_SHA256", "AES_128_CBC_SHA").replace("[24, 24]", "[37, 52]");
+    let blocks = page(&blocks);
+    assert!(blocks.contains("on the wire, a record has 37 to 52 more."), "{blocks}");
+    assert!(
+        blocks.contains("What would stop the leak is not known: padding starts from the plaintext sizes"),
+        "{blocks}"
+    );
+    assert!(!page(&small_model()).contains("learned with a warning"));
+}
+
+#[test]
 fn a_stream_with_deviations_does_not_count_its_answers_twice() {
     let folder = tempfile::tempdir().unwrap();
     let [answers, _, deviations] = habits(folder.path()).map(|path| path.display().to_string());

@@ -7,7 +7,7 @@ use sizeleak_audit::padding::JudgedPolicy;
 use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve, Score};
 use sizeleak_inference::channel::{Measures, Observer};
 use sizeleak_inference::space::SizeRow;
-use sizeleak_model::Model;
+use sizeleak_model::{Basis, Model};
 use sizeleak_text::{counted, percent};
 
 use crate::document::Value::{AtMost, Count, Number, Share, Unknown, Within};
@@ -79,13 +79,29 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
     )
 }
 
-pub fn expected_sizes(rows: &[SizeRow]) -> Figure {
+/// What sizes of a model are of, where they are not those on the wire.
+fn beside_the_wire(basis: &Basis) -> String {
+    match basis {
+        Basis::Plaintext { record_overhead: [least, most], .. } if least < most => {
+            format!(" Bytes are of plaintext: on the wire, a record has {least} to {most} more.")
+        }
+        Basis::Plaintext { record_overhead: [bytes, _], .. } => {
+            format!(" Bytes are of plaintext: on the wire, a record has {bytes} more.")
+        }
+        Basis::Wire => String::new(),
+    }
+}
+
+pub fn expected_sizes(rows: &[SizeRow], basis: &Basis) -> Figure {
     let row = |row: &SizeRow| [row.bytes.into(), Share(row.probability), Share(row.greatest), Count(row.commands)];
     Figure::new("expected-sizes", "bytes | share of commands | named | possible commands", rows.iter().map(row))
         .titled(
             "Sizes to expect, by the model",
-            "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets right; \
-             all dark parts together are how often the exact command is named.",
+            format!(
+                "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets \
+                 right; all dark parts together are how often the exact command is named.{}",
+                beside_the_wire(basis)
+            ),
         )
         .drawn(ChartKind::Spectrum, &[0, 1, 2])
 }
@@ -96,7 +112,14 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         [action.name.as_str().into(), Count(action.size as f64), Count(least as f64), Count(most as f64)]
     });
     let actions = Figure::new("actions", "action | bytes | at least | at most", actions)
-        .titled("Bytes that each action adds", format!("A message without any action has {} bytes.", model.overhead))
+        .titled(
+            "Bytes that each action adds",
+            format!(
+                "A message without any action has {} bytes.{}",
+                model.overhead,
+                beside_the_wire(&model.learned.basis)
+            ),
+        )
         .drawn(ChartKind::Bars, &[0, 1]);
     let collisions = audit.collisions.iter().map(|collision| {
         let names: Vec<String> = collision.commands.iter().map(|counts| command_name(model, counts)).collect();

@@ -177,7 +177,10 @@ impl Observed {
     pub fn deviation_verdict(&self) -> Option<Verdict> {
         let count = self.deviation_count();
         (count > 0).then(|| Verdict {
-            sentence: format!("{count} incidents were not as usual in this home, as far as sizes of commands show."),
+            sentence: format!(
+                "{} not as usual in this home, as far as sizes of commands show.",
+                counted(count, "incident was", "incidents were")
+            ),
             meaning: "Whoever sees the lengths of encrypted records can watch for them, too.".to_owned(),
         })
     }
@@ -190,8 +193,10 @@ impl Observed {
         let figure = Figure::new("kinds-of-deviation", "kind | deviations | what it is", rows)
             .titled("Deviations by their kind", "One incident is one deviation, whatever commands it has.")
             .drawn(ChartKind::Bars, &[0, 1]);
-        let text =
-            format!("{all} incidents were beyond what this home usually does, by the sizes of its commands alone.");
+        let text = format!(
+            "{} beyond what this home usually does, by the sizes of its commands alone.",
+            counted(all, "incident was", "incidents were")
+        );
         let section = Section::new("deviations", vec![text], vec![figure]);
         (all > 0).then_some(section)
     }
@@ -303,4 +308,31 @@ fn by_hour(week: &ActionWeek, days: usize) -> impl Iterator<Item = [Value; 3]> {
         let weekly: f64 = week.hours.iter().filter_map(|day| day.get(hour as usize).copied().flatten()).sum();
         (weekly * weeks >= MIN_SHOWN as f64).then(|| [hour.into(), (&*week.action).into(), Value::Number(weekly, 2)])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Deviation;
+
+    use super::*;
+
+    #[test]
+    fn one_incident_is_one() {
+        let deviation = Deviation {
+            time_ns: 0,
+            gateway: String::new(),
+            what: "burst".to_owned(),
+            p_value: 0.001,
+            expected: String::new(),
+            seen: String::new(),
+            commands: Vec::new(),
+        };
+        let mut observed = Observed::new(TimeZone::UTC);
+        assert_eq!((observed.deviation_verdict(), observed.deviations()), (None, None));
+        for begins in ["1 incident was ", "2 incidents were "] {
+            observed.add(deviation.clone().into());
+            let said = [observed.deviation_verdict().unwrap().sentence, observed.deviations().unwrap().text.concat()];
+            assert!(said.iter().all(|sentence| sentence.starts_with(begins)), "{said:?}");
+        }
+    }
 }

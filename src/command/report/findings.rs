@@ -167,6 +167,13 @@ impl Draft {
         let prior = audited.prior(model).sentence;
         let mut sizes = leak::sizes(&audit, model);
         sizes.text.push(format!("How probable commands are before their size is seen: {prior}."));
+        sizes.text.extend(
+            model
+                .learned
+                .warnings
+                .iter()
+                .map(|warning| format!("The model was learned with a warning, and so are these figures: {warning}.")),
+        );
         if model.inventory.is_none() {
             let hint = "No inventory says which devices there are, so any number of each action is counted: name them \
                         (`--inventory FILE`).";
@@ -174,9 +181,9 @@ impl Draft {
         }
         self.sections.extend([sizes, leak::anonymity(&audit)]);
         self.fix = Some(if let Err(fault) = check_sizes(model) {
-            let why = fault.to_string();
-            self.sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
-            why
+            let missing = |id| Section::missing(id, format!("There are no figures: {fault}."));
+            self.sections.extend(["padding", "countermeasures"].map(missing));
+            format!("What would stop the leak is not known: {fault}.")
         } else {
             let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY)?;
             let curve = Curve::new(&home, &prior, |_| Ok(None))?;
@@ -191,7 +198,7 @@ impl Draft {
         });
         self.verdicts.push(leak::verdict(&audit));
         self.tiles.extend(leak::tiles(&audit));
-        self.figures.push(leak::expected_sizes(&seen_rows(&seen)));
+        self.figures.push(leak::expected_sizes(&seen_rows(&seen), &model.learned.basis));
         Ok(())
     }
 
