@@ -74,6 +74,7 @@ pub(crate) struct Arguments {
     /// Show how precision grows with the number of labels
     ///
     /// Without a model: models of N labels drawn at random, several times, each tested on the last third of the labels.
+    /// The last row is of one model of all others.
     #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "",
         conflicts_with_all = ["folds", "details", "what_if"], help_heading = CURVE)]
     curve: Option<LabelCounts>,
@@ -175,7 +176,7 @@ impl Arguments {
         });
         let commands: Vec<&Vec<u32>> = run.labels.labels().rows.iter().map(|row| &row.counts).collect();
         let order = PermutationTest::of_order(SecretNumbers::new(&commands).numbers(), 1);
-        Ok(seen.into_iter().chain(order_remark(&order, &format!("{:.3}", order.p_value))).collect())
+        Ok(seen.into_iter().chain(order_remark(&order)).collect())
     }
 
     /// Learns from some labels and tests on others; remarks on the model of all labels are printed.

@@ -127,15 +127,21 @@ impl FromStr for PipelineVariant {
     }
 }
 
+/// A p-value; no smaller one could have been found where the labels dealt out anew never fit as well.
+pub(super) fn p_in_words(test: &PermutationTest) -> String {
+    format!("{} {:.3}", if test.is_least() { "≤" } else { "=" }, test.p_value)
+}
+
 /// Labels are said to follow each other in a row if chance orders them so with at most this probability.
 const IN_A_ROW: f64 = 0.01;
 
-/// That what changes with time cannot be told from what actions do; `p_value` is how it is shown.
-pub(super) fn order_remark(order: &PermutationTest, p_value: &str) -> Option<String> {
+/// That what changes with time cannot be told from what actions do.
+pub(super) fn order_remark(order: &PermutationTest) -> Option<String> {
     (order.p_value <= IN_A_ROW).then(|| {
         format!(
-            "equal commands follow each other more often than chance orders them (p {p_value}): what changes with time, such \
-             as a message number, is not told from what actions do; record commands in random order"
+            "equal commands follow each other more often than chance orders them (p {}): what changes with time, such as a \
+             message number, is not told from what actions do; record commands in random order",
+            p_in_words(order)
         )
     })
 }
@@ -143,6 +149,14 @@ pub(super) fn order_remark(order: &PermutationTest, p_value: &str) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_p_value_that_could_not_be_smaller_is_a_bound() {
+        let order = |as_great| PermutationTest { permutations: 999, as_great, p_value: (as_great + 1) as f64 / 1000.0 };
+        assert!(order_remark(&order(0)).is_some_and(|remark| remark.contains("orders them (p ≤ 0.001): ")));
+        assert!(order_remark(&order(4)).is_some_and(|remark| remark.contains("orders them (p = 0.005): ")));
+        assert_eq!(order_remark(&order(40)), None);
+    }
 
     #[test]
     fn variants_are_options_or_a_file() {

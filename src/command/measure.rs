@@ -4,7 +4,7 @@ pub(super) mod report;
 
 use anyhow::Result;
 use clap::Args;
-use report::{MeasuredAudit, MeasuredSecrets, ModelCheck, ModelFigure, p_in_words, whole_percents};
+use report::{MeasuredAudit, MeasuredSecrets, ModelCheck, ModelFigure, whole_percents};
 use sizeleak_evaluation::measured_leak::{MeasuredInformation, MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_learning::LabelledCommands;
@@ -16,7 +16,7 @@ use sizeleak_report::document::{Figure, Value};
 use sizeleak_text::escaped;
 
 use super::audited_model::AuditedModel;
-use super::evaluation_input::COVERED;
+use super::evaluation_input::{COVERED, p_in_words};
 use super::failure::check_damage;
 use super::labels::LabelledCaptures;
 use super::notices::NoticeReport;

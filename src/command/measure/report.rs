@@ -17,7 +17,7 @@ use sizeleak_model::{Inventory, LabelledCommand, LearnedPadding, Model};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_text::counted;
 
-use crate::command::evaluation_input::order_remark;
+use crate::command::evaluation_input::{order_remark, p_in_words};
 use crate::command::labels::LabelledCaptures;
 
 /// An upper bound of V above this bounds nothing.
@@ -77,7 +77,7 @@ impl MeasuredAudit {
         remarks.extend(once_remark(&by_size.command, model.is_some()));
         remarks.extend(bound_remark(&by_size.command));
         remarks.extend(replies_remark(&by_size.command, [&with_reply_count.command, &with_reply_bytes.command]));
-        remarks.extend(order_remark(&order, &p_in_words(&order)));
+        remarks.extend(order_remark(&order));
         remarks.extend(inventory.and_then(|_| kinds_remark(&by_size)));
         remarks.extend(model.iter().flat_map(model_remarks));
         Self {
@@ -100,6 +100,9 @@ impl MeasuredAudit {
 fn sentence(leak: &MeasuredLeak) -> String {
     let MeasuredLeak { named, guessing, .. } = leak;
     let commands = counted(leak.commands, "labelled command", "labelled commands");
+    if leak.commands == 1 {
+        return format!("Nothing can be concluded from {commands}.");
+    }
     if leak.secrets <= 1 {
         return format!("Nothing can be concluded from {commands}: all are the same.");
     }
@@ -194,11 +197,6 @@ fn kinds_remark(by_size: &MeasuredSecrets) -> Option<String> {
              kinds or of none"
         )
     })
-}
-
-/// A p-value; no smaller one could have been found where the labels dealt out anew never fit as well.
-pub(super) fn p_in_words(test: &PermutationTest) -> String {
-    format!("{} {:.3}", if test.is_least() { "≤" } else { "=" }, test.p_value)
 }
 
 fn model_sentence(check: &ModelCheck) -> Option<String> {
