@@ -383,6 +383,9 @@ fn a_home_of_one_device_is_expected_to_take_the_commands_that_it_takes() {
         assert!(plan.contains("this home has no command that tells its sizes apart"), "{plan}");
         let few = recorded(folder, "--dry-run --max-commands 6");
         assert!(few.starts_with("about 6 commands, ") && few.lines().count() == 7, "{few}");
+        let stopped = recorded(&format!("{folder}-few"), "--labels-only --pause 1ms --max-commands 2");
+        assert!(stopped.contains("as many commands as `--max-commands` allows: 2 commands"), "{stopped}");
+        fs::remove_file(&seen).unwrap();
     }
 }
 

@@ -145,7 +145,9 @@ impl<'a> Session<'a> {
             if self.arguments.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
                 return Ok(End::MaxTime);
             }
-            if self.tap.is_none() && self.experiment.commands() >= self.wanted {
+            // Where `--max-commands` allows no more, what is decided next says so.
+            let enough = self.wanted..self.arguments.max_commands;
+            if self.tap.is_none() && enough.contains(&self.experiment.commands()) {
                 return Ok(End::LabelsComplete);
             }
             let command = match self.experiment.next() {
