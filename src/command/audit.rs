@@ -254,7 +254,10 @@ fn named(audit: &Audit) -> Document {
     ];
     rows.extend(observers.map(|(name, observer, learned)| match learned {
         Some(learned) if learned.is_exact => of_secrets(name, learned, right),
-        Some(learned) => of_secrets(name, learned, |measures| AtMost(measures.named)),
+        Some(learned) => of_secrets(name, learned, |measures| match right(measures) {
+            Share(named) => AtMost(named),
+            unknown => unknown,
+        }),
         None if audit.too_many.contains(&observer) => words(name, NONE),
         None => words(name, "as by size"),
     }));

@@ -166,6 +166,18 @@ fn another_inventory_drops_the_actions_that_no_device_has() {
 }
 
 #[test]
+fn what_everybody_knows_has_no_figure_for_any_observer() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugs = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n";
+    let plugs = write(folder.path(), "plugs.toml", plugs).display().to_string();
+    let shown = String::from_utf8(stdout(&mut audit(&["--inventory", &plugs]))).unwrap();
+    let of_types =
+        shown.lines().skip_while(|line| !line.starts_with("named correctly")).take_while(|line| !line.is_empty());
+    let of_types: Vec<&str> = of_types.filter(|line| line.starts_with("by ")).collect();
+    assert!(of_types.len() == 4 && of_types.iter().all(|line| line.ends_with('–')), "{shown}");
+}
+
+#[test]
 fn figures_that_cannot_be_computed_are_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let model = fs::read_to_string(programs::root().join(example("model.toml"))).unwrap();
