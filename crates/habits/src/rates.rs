@@ -269,7 +269,7 @@ impl Rates {
                 let alike = &mut self.known[*id as usize].alike;
                 if alike.is_empty() {
                     alike.clone_from(class);
-                } else {
+                } else if alike != class {
                     alike.retain(|other| class.binary_search(other).is_ok());
                 }
             }
