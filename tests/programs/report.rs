@@ -370,7 +370,12 @@ fn a_model_of_kinds_leaves_out_its_own_figures_and_nothing_else() {
     assert!(!number.contains('%'), "all commands have one action, which is nothing to name: {number}");
     // Alone, such a model has nothing to say; nor do its devices make it one of sizes.
     for more in ["", &devices] {
+        let fault = "the model has no sizes of actions, only kinds of labelled commands";
         let output = run(&mut sizeleak(&format!("report --model {model} --quick {more}")));
-        assert_fails(&output, 1, &["the model has no sizes of actions, only kinds of labelled commands"]);
+        assert_fails(&output, 1, &[fault]);
+        for command in ["audit", "pad"] {
+            let output = run(&mut sizeleak(&format!("{command} --model {model} {more}")));
+            assert_fails(&output, 1, &[&format!("{model}: {fault}")]);
+        }
     }
 }

@@ -340,9 +340,9 @@ fn growing_length_fields(sizes: &LearnedSizes, plan: &RecordingPlan) -> Option<S
     let shifts: Vec<String> = sizes.fit.ambiguous_shifts.iter().map(|shift| format!("{shift:+}")).collect();
     let remedy = if plan.is_empty() { "no longer commands are possible".to_owned() } else { plan.in_words() };
     Some(format!(
-        "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; \
-         {remedy}",
+        "the sizes of all actions may be off together, by {} {}: a length field may grow between these commands; {remedy}",
         shifts.join(" or "),
+        if matches!(sizes.fit.ambiguous_shifts[..], [-1 | 1]) { "byte" } else { "bytes" },
     ))
 }
 
