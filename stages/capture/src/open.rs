@@ -177,11 +177,9 @@ pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
     let whole = Cursor::new(magic).chain(input);
     Ok(match compression {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole))),
-        Compression::Zstd => {
-            Box::new(Members::<zstd::Decoder<'static, _>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole)))
-        }
-        Compression::Xz => Box::new(Members::<XzDecoder<_>>::new(BufReader::with_capacity(COMPRESSED_BYTES, whole))),
+        Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(buffered(whole))),
+        Compression::Zstd => Box::new(Members::<zstd::Decoder<'static, _>>::new(buffered(whole))),
+        Compression::Xz => Box::new(Members::<XzDecoder<_>>::new(buffered(whole))),
         Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
     })
 }
@@ -211,6 +209,10 @@ impl Compression {
             _ => Self::None,
         }
     }
+}
+
+fn buffered<R: Read>(compressed: R) -> BufReader<R> {
+    BufReader::with_capacity(COMPRESSED_BYTES, compressed)
 }
 
 /// A decoder of one member, as of gzip, Zstandard or XZ, which leaves what follows it.
