@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         form.write(&report, None, || report.document())?;
         return check_damage(read.and_then(|(_, damage)| damage).as_ref(), COVERED);
     }
-    let audit = Audit::new(&model, &audited.premises()).with_context(|| audited.named())?;
+    let audit = Audit::new(&model, &audited.premises())?;
     let report = Report {
         schema: 1,
         sentence: audit.sentence(),
@@ -338,8 +338,7 @@ impl<'a> TunnelReport<'a> {
         tunnel: &'a Tunnel,
         background: Option<&'a Background>,
     ) -> Result<Self> {
-        let audit =
-            TunnelAudit::new(model, &audited.premises(), tunnel, background).with_context(|| audited.named())?;
+        let audit = TunnelAudit::new(model, &audited.premises(), tunnel, background)?;
         let sentence = audit.sentence(tunnel, background);
         let (prior, actions) = (audited.prior(model), actions(model));
         Ok(Self { schema: 1, sentence, prior, actions, tunnel, background, audit })

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::with_inventory;
 use sizeleak_audit::tunnel::{Tunnel, TunnelKind};
-use sizeleak_inference::space::{Premises, PriorName};
+use sizeleak_inference::space::{Premises, PriorName, SpaceError};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::telemetry::log::say;
@@ -111,7 +111,9 @@ impl AuditedModel {
     /// The model's section, if its sizes are known well enough for a figure.
     pub(super) fn fit_model(&self) -> Result<Model> {
         let model = self.model()?;
-        model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!(why)).with_context(|| self.named()))
+        let unfit = model.learned.unfit_for_figures().map(|why| anyhow!(why));
+        let fault = unfit.or_else(|| model.actions.is_empty().then(|| SpaceError::NoSizes.into()));
+        fault.map_or(Ok(model), |fault| Err(fault.context(self.named())))
     }
 
     /// The model's file, as errors name it.

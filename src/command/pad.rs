@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let form = arguments.output.form("sizeleak pad")?;
     let model = arguments.audited.fit_model()?;
     check_sizes(&model).with_context(|| arguments.audited.named())?;
-    let space = CommandSpace::new(&model, &arguments.audited.premises()).with_context(|| arguments.audited.named())?;
+    let space = CommandSpace::new(&model, &arguments.audited.premises())?;
     let prior = arguments.audited.prior(&model).sentence;
     let prior = if arguments.without_epsilon { format!("{prior}; ε is left out") } else { prior };
     let tunnel = arguments.observer.tunnel(&model);
