@@ -8,7 +8,7 @@ use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, Le
 use sizeleak_inference::channel::{Measures, Observer};
 use sizeleak_inference::space::SizeRow;
 use sizeleak_model::{Basis, Model};
-use sizeleak_text::{counted, percent};
+use sizeleak_text::{counted, percent, range_in_words};
 
 use crate::document::Value::{AtMost, Count, Number, Share, Unknown, Within};
 use crate::document::{ChartKind, Figure, Section, Tile, Verdict};
@@ -82,11 +82,8 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
 /// What sizes of a model are of, where they are not those on the wire.
 fn beside_the_wire(basis: &Basis) -> String {
     match basis {
-        Basis::Plaintext { record_overhead: [least, most], .. } if least < most => {
-            format!(" Bytes are of plaintext: on the wire, a record has {least} to {most} more.")
-        }
-        Basis::Plaintext { record_overhead: [bytes, _], .. } => {
-            format!(" Bytes are of plaintext: on the wire, a record has {bytes} more.")
+        Basis::Plaintext { record_overhead, .. } => {
+            format!(" Bytes are of plaintext: on the wire, a record has {} more.", range_in_words(*record_overhead))
         }
         Basis::Wire => String::new(),
     }

@@ -16,7 +16,7 @@ mod time;
 
 pub use file::{MAX_WRITTEN_BYTES, may_be_stand_in, read_text, stand_in};
 pub use shown::{
-    cell, counted, escaped, escaped_json, escaped_lines, fitted, listed, needs_escape, percent, rough_percent,
-    shortened, width, wrapped,
+    cell, counted, escaped, escaped_json, escaped_lines, fitted, listed, needs_escape, percent, range_in_words,
+    rough_percent, shortened, width, wrapped,
 };
 pub use time::{TimeRange, parse_time, rfc_3339, utc};

@@ -67,6 +67,11 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { Cow::Owned(format!("'{shown}")) } else { shown }
 }
 
+/// A range in words: `37 to 52`, or one number where both ends are the same.
+pub fn range_in_words<T: Display + PartialEq>([least, most]: [T; 2]) -> String {
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
+}
+
 /// The columns that a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     text.width()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_learning::{FoundSizes, LearnedModel, MIN_COMMANDS};
 use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel};
-use sizeleak_text::{counted, escaped, fitted, shortened, width};
+use sizeleak_text::{counted, escaped, fitted, range_in_words, shortened, width};
 
 use crate::command::document::{Document, blank, line, paragraph, rest, spaced};
 use crate::command::notices::MAX_NOTES;
@@ -106,8 +106,7 @@ fn kinds(model: &Model) -> Vec<String> {
     let named = |kind: &Kind| escaped(&kind.in_words()).into_owned();
     let widest = kinds.list.iter().map(|kind| width(&named(kind))).max().unwrap_or(0).min(MAX_COLUMNS);
     let line = |kind: &Kind| {
-        let [least, most] = kind.size_range();
-        let sizes = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        let sizes = range_in_words(kind.size_range());
         let (name, commands) = (fitted(&named(kind), widest), kind.commands());
         format!("  {name}  {sizes:>10} bytes, in {}", count(commands))
     };
@@ -130,8 +129,8 @@ fn kinds(model: &Model) -> Vec<String> {
 
 fn describe_basis(basis: &Basis) -> String {
     match basis {
-        Basis::Plaintext { cipher_suite, record_overhead: [least, most] } => {
-            let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        Basis::Plaintext { cipher_suite, record_overhead } => {
+            let added = range_in_words(*record_overhead);
             // The suites of TLS have names that begin so; other protocols have one that protects all their messages.
             if cipher_suite.starts_with("TLS") {
                 let assumed = "plaintext; sessions without a handshake are assumed to use";
