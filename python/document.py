@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/python.md from the docstrings of the package: document.py [--check]."""
+"""Writes the last part of docs/reference.md from the docstrings of the package: document.py [--check]."""
 
 import inspect
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sizeleak
 
-FILE = Path(__file__).resolve().parent.parent / "docs" / "python.md"
+FILE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 PARTS = {
     "Streams": ("records", "commands", "identify", "Stream"),
     "Results": ("survey", "learn", "evaluate", "compare", "audit", "pad", "profile", "detect", "simulate", "plot"),
@@ -20,12 +20,11 @@ PARTS = {
     "Frames": ("Frame", "Record", "Command", "read_frames", "write_frames"),
     "Errors and warnings": ("Error", "UsageError", "CutError", "Notice"),
 }
-INTRODUCTION = """# Python
+INTRODUCTION = """## Python
 
 `pip install ./python`, on a machine with Rust and a C compiler, installs the package `sizeleak` for Python 3.10 and
 newer, and the program; `python/wheels` makes wheels. [The notebook](../examples/notebook.ipynb) goes from a capture to
-an audit, [recipes](recipes.md) has short ways to other tools. This page is made from the docstrings by
-`python/document.py`.
+an audit. This part is made from the docstrings by `python/document.py`.
 
 Streams and stages run in this process: Rust works without the interpreter's lock, and threads end with what they work
 for. What the program reports runs in a process of its own, which Ctrl-C ends at any moment of a computation. Where
@@ -43,7 +42,7 @@ def described(name: str) -> str:
     signature = (
         "" if inspect.isclass(item) and issubclass(item, (sizeleak.Frame, Exception)) else inspect.signature(item)
     )
-    lines = [f"### `{name}`", "", f"```python\n{shortened(name + str(signature))}\n```", "", inspect.getdoc(item) or ""]
+    lines = [f"#### `{name}`", "", f"```python\n{shortened(name + str(signature))}\n```", "", inspect.getdoc(item) or ""]
     members = vars(item).items() if inspect.isclass(item) else []
     for member, value in members:
         text = inspect.getdoc(value) if not member.startswith("_") else None
@@ -62,9 +61,10 @@ def shortened(signature: str) -> str:
 
 
 def page() -> str:
-    """The whole page."""
-    parts = [f"## {part}\n\n" + "\n".join(described(name) for name in names) for part, names in PARTS.items()]
-    return INTRODUCTION + "\n" + "\n".join(parts)
+    """The whole page: what stands before the part, as it is, and the part."""
+    before, _, _ = FILE.read_text(encoding="utf-8").partition(INTRODUCTION.splitlines()[0] + "\n")
+    parts = [f"### {part}\n\n" + "\n".join(described(name) for name in names) for part, names in PARTS.items()]
+    return before + INTRODUCTION + "\n" + "\n".join(parts)
 
 
 def main() -> None:

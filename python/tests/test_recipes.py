@@ -1,4 +1,4 @@
-"""The blocks of docs/recipes.md run, one after another."""
+"""The recipes of docs/reference.md run, one block after another."""
 
 import os
 import re
@@ -28,10 +28,11 @@ for line in sys.stdin:
 
 
 def sections() -> dict[str, list[tuple[str, str]]]:
-    """The blocks of each section, each with its language."""
-    document = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    """The blocks of each recipe, each with its language."""
+    document = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     found = {}
-    for section in document.split("\n## ")[1:]:
+    recipes = document.partition("\n## Other tools\n")[2].partition("\n## ")[0]
+    for section in recipes.split("\n### ")[1:]:
         found[section.splitlines()[0]] = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
     return found
 

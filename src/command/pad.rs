@@ -45,7 +45,7 @@ use guarded::GuardOptions;
     sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n  \
     sizeleak pad --model model.toml --tunnel esp-cbc --budget 20%\n\n\
     Without an option that says what is judged, all policies are compared. docs/padding.md explains every \
-    figure, and lists the keys of `--format json`.")]
+    figure, docs/reference.md the keys of `--format json`.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     audited: AuditedModel,

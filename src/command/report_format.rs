@@ -23,7 +23,7 @@ pub(super) enum ReportFormat {
     #[default]
     #[value(alias = "table")]
     Text,
-    /// One JSON value, whose keys docs/json.md describes
+    /// One JSON value, whose keys docs/reference.md describes
     Json,
     /// Comma-separated values: the rows of what is compared, or else a row for each figure, named by its JSON keys
     Csv,

@@ -1,4 +1,4 @@
-//! Forged packets change no answer but those of the commands whose bytes they stand in: `docs/trust.md` as tests.
+//! Forged packets change no answer but those of the commands whose bytes they stand in: `docs/captures.md` as tests.
 //!
 //! Each attack adds packets to the bundled capture. The tests on tunnels, clocks, names and folders have files of their
 //! own.

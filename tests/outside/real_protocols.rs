@@ -1,6 +1,6 @@
 //! Other protocols than TLS, as others implement them: their records are the messages that the sender's log has.
 //!
-//! The labs of `examples/lab` run, with fewer messages than those that docs/protocols.md is about.
+//! The labs of `examples/lab` run, with fewer messages than those that docs/captures.md is about.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -249,7 +249,7 @@ fn segmenter_in_python_is_compared() {
 fn every_json_key_is_described() {
     let home = home_with_model(3);
     let comparison = json(&compare(&home, &["standard", "pruner.mode=none"], &["--format", "json"]));
-    let described = fs::read_to_string(root().join("docs/json.md")).unwrap();
+    let described = fs::read_to_string(root().join("docs/reference.md")).unwrap();
     let words: Vec<&str> = described.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     let compared = &comparison["pipelines"][1];
     let value = &compared["figures"][0];

@@ -160,7 +160,7 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 fn every_json_key_is_described() {
     let home = home_with_model(3);
     let figures = home.figures("model.toml", &[]);
-    let described = fs::read_to_string(root().join("docs/json.md")).unwrap();
+    let described = fs::read_to_string(root().join("docs/reference.md")).unwrap();
     let mut found = Vec::new();
     keys(&figures, &mut found);
     assert!(found.len() > 60);

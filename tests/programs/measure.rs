@@ -332,7 +332,7 @@ fn every_key_of_the_report_is_in_the_document() {
             _ => {}
         }
     }
-    let document = fs::read_to_string(root().join("docs/audit.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/reference.md")).unwrap();
     let mut found = Vec::new();
     keys(&json(&mut measure(&["--model", &example("model.toml")])), &mut found);
     assert!(found.len() > 100);

@@ -48,7 +48,7 @@ pub struct Options {
     /// Messages over TCP that begin with a header with their length, as `name = "hub", port = [9000], length-bytes = 2,
     /// header = 2`; in pipeline.toml tables `[[stage.framing]]`
     ///
-    /// HomeKit and Tuya need no declaration. docs/protocols.md lists the keys.
+    /// HomeKit and Tuya need no declaration. docs/captures.md lists the keys.
     #[arg(long, value_name = "KEYS")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{ "name": "hub", "port": [9000], "length-bytes": 2, "header": 2 }]]))]
