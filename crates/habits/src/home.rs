@@ -492,6 +492,21 @@ impl Home {
     }
 }
 
+/// How many of some sightings, in order of time, a home has forgotten after the last one.
+pub(crate) fn forgotten(calendar: &Calendar, sightings: &[Sighting]) -> usize {
+    let day = |sighting: &Sighting| calendar.local(sighting.time_ns).day;
+    let mut days = sightings.chunk_by(|a, b| day(a) == day(b)).rev();
+    let today = days.next().map_or(0, <[Sighting]>::len);
+    let mut past = 0;
+    for of_day in days.take(MEMORY_DAYS) {
+        if past > 0 && past + of_day.len() > MEMORY_COMMANDS {
+            break;
+        }
+        past += of_day.len();
+    }
+    sightings.len() - today - past
+}
+
 /// The beginning of the interval of silence that a time is in; of the first one, the earliest time.
 fn tick_of(time_ns: i64) -> i64 {
     time_ns.saturating_sub(time_ns.rem_euclid(TICK))

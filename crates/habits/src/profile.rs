@@ -20,7 +20,7 @@ use toml::Value;
 use crate::budget::Budget;
 use crate::calendar::{Calendar, LocalTime, clock};
 use crate::detector::Detector;
-use crate::home::Home;
+use crate::home::{Home, forgotten};
 use crate::rates::{CommandId, Components, Occurrence, Slot, due};
 use crate::sighting::{Actions, CommandClass, Sighting};
 
@@ -129,8 +129,8 @@ impl Profile {
     }
 
     /// Adds what a gateway was seen to do; commands at a time that it has already are taken to be the same ones. What the
-    /// model of the home uses is chosen anew: time of day and order each stay out unless they forecast commands better, by
-    /// what was known before the day of each.
+    /// model of the home uses is chosen anew, by what it remembers then: time of day and order each stay out unless they
+    /// forecast commands better, by what was known before the day of each.
     pub fn add(&mut self, gateway: &str, sightings: Vec<Sighting>) {
         let empty = Diary { components: Components::ALL, sightings: Vec::new() };
         let diary = self.homes.entry(gateway.to_owned()).or_insert(empty);
@@ -144,6 +144,8 @@ impl Profile {
         diary.sightings.sort_by_key(|sighting| sighting.time_ns);
         diary.sightings.dedup_by_key(|sighting| sighting.time_ns);
         let Ok(zone) = time_zone(&self.zone) else { return };
+        // What is older is forgotten, so it says nothing of what the model uses, whether it is added before or with the rest.
+        diary.sightings.drain(..forgotten(&Calendar::new(zone.clone()), &diary.sightings));
         let forms = [(true, true), (true, false), (false, true), (false, false)];
         let forms = forms.map(|(time, order)| Components { time, order });
         let sightings = &diary.sightings[..];
@@ -158,7 +160,6 @@ impl Profile {
         homes.sort_by(|a, b| a.log_loss().unwrap_or(0.0).total_cmp(&b.log_loss().unwrap_or(0.0)));
         let [best, ..] = homes;
         diary.components = best.components();
-        diary.sightings = best.sightings().cloned().collect();
     }
 
     pub(crate) fn forget(&mut self, gateway: &str) {

@@ -104,6 +104,34 @@ fn the_same_answers_twice_teach_once_and_parts_teach_like_the_whole() {
     assert_eq!(parts.to_toml(), profile(30).to_toml());
 }
 
+/// What a home did before the days that it remembers says nothing of it any more.
+#[test]
+fn a_profile_is_that_of_the_days_it_remembers() {
+    // The high bits of a number times an odd one say little of the number.
+    let any = |number: i64, of: i64| (number.wrapping_mul(0x4f1b_bcdc_bfa5_3e0b) >> 33).rem_euclid(of);
+    let changes = |days: std::ops::Range<i64>| {
+        let commands = days.flat_map(|day| (5 * day..5 * day + 5).map(move |at| (day, at)));
+        commands.map(move |(day, at)| {
+            let (first, name) = (at - at.rem_euclid(5), any(at + 7, 3) as usize);
+            // Five within minutes, each time in the same order; later at any time, and in any.
+            let (minute, name) = if day < 400 {
+                (any(first, 1_400) + 5 * (at - first), (at - first) as usize % 3)
+            } else {
+                (any(at, 1_439), name)
+            };
+            command(["on", "dim", "off"][name], MONDAY + day * DAY + minute * 60_000_000_000)
+        })
+    };
+    let mut whole = Profile::new("UTC").unwrap();
+    whole.add("192.168.1.20", changes(0..530).collect());
+    let mut parts = Profile::new("UTC").unwrap();
+    for days in [0..400, 400..522, 522..530] {
+        parts.add("192.168.1.20", changes(days).collect());
+    }
+    assert_eq!(parts.to_toml(), whole.to_toml());
+    assert!(!whole.home("192.168.1.20").components().order, "its commands come in any order now");
+}
+
 #[test]
 fn files_that_are_no_profile_are_refused() {
     let fault = |text: &str| Profile::from_toml(text).unwrap_err().to_string();
