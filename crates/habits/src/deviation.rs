@@ -120,7 +120,7 @@ fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, Stri
     if let Some(slot) = home.not_come().find(of_routine) {
         return (What::ShiftedRoutine, usual_time(slot, &class), seen);
     }
-    (What::Command, usual_hours(&class, &home.rates.occurrences_of_class(id), home), seen)
+    (What::Command, usual_hours(&class, &home.rates.occurrences_of_class(id, i64::MIN), home), seen)
 }
 
 fn overdue(slot: &Slot, home: &Home) -> (What, String, String) {

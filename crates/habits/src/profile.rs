@@ -4,7 +4,6 @@
 //! above them what is learned from them. Whoever reads it, reads that; the program learns from the diary again, so a day
 //! that was not usual can be deleted from it by hand.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,7 +20,7 @@ use crate::budget::Budget;
 use crate::calendar::{Calendar, LocalTime, clock};
 use crate::detector::Detector;
 use crate::home::{Home, forgotten};
-use crate::rates::{CommandId, Components, Occurrence, Slot, due};
+use crate::rates::{CommandId, Components, Slot, due};
 use crate::sighting::{Actions, CommandClass, Sighting};
 
 /// The largest file that is read, in bytes.
@@ -278,7 +277,8 @@ fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
 /// The most frequent commands: how often a week, and the hours of weekdays and weekends that have a tenth of them or more.
 fn usual(home: &Home) -> Vec<(CommandClass, f64, [Vec<u32>; 2])> {
     let weeks = (home.rates.days() / 7.0).max(1.0 / 7.0);
-    let row = |(command, occurrences): (CommandId, Cow<'_, [Occurrence]>)| {
+    let row = |command: CommandId| {
+        let occurrences = home.rates.occurrences_of_class(command, i64::MIN);
         let mut hours = [[0.0; 24]; 2];
         for occurrence in occurrences.iter() {
             let kind = usize::from(Calendar::is_weekend(occurrence.at.day));
@@ -291,8 +291,8 @@ fn usual(home: &Home) -> Vec<(CommandClass, f64, [Vec<u32>; 2])> {
         let weekly = occurrences.iter().map(|occurrence| occurrence.weight).sum::<f64>() / weeks;
         (home.rates.class(command), weekly, often)
     };
-    let mut usual: Vec<_> =
-        home.rates.classes_since(i64::MIN).map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
+    let classes = home.rates.classes_since(i64::MIN).into_iter();
+    let mut usual: Vec<_> = classes.map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
     usual.sort_by(|a, b| b.1.total_cmp(&a.1));
     usual.truncate(MOST_LISTED);
     usual

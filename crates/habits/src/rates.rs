@@ -218,22 +218,21 @@ impl Rates {
         classes
     }
 
-    /// The classes of which a command was perhaps sent on a day or later, with all times that one perhaps was.
-    pub(crate) fn classes_since(&self, day: i64) -> impl Iterator<Item = (CommandId, Cow<'_, [Occurrence]>)> {
+    /// The classes of which a command was perhaps sent on a day or later.
+    pub(crate) fn classes_since(&self, day: i64) -> BTreeSet<CommandId> {
         let is_since =
             |(_, known): &(CommandId, &Known)| known.occurrences.last().is_some_and(|last| last.at.day >= day);
         let commands = (0..).zip(&self.known).filter(is_since);
-        let classes: BTreeSet<CommandId> = commands.map(|(id, _)| self.class_of(id)).collect();
-        classes.into_iter().map(|id| (id, self.occurrences_of_class(id)))
+        commands.map(|(id, _)| self.class_of(id)).collect()
     }
 
-    /// The times that one of a class was perhaps sent, by day and time.
-    pub(crate) fn occurrences_of_class(&self, id: CommandId) -> Cow<'_, [Occurrence]> {
-        let mut each: Vec<&[Occurrence]> = self
-            .members(id)
-            .map(|member| &self.known[member as usize].occurrences[..])
-            .filter(|own| !own.is_empty())
-            .collect();
+    /// The times from a day on that one of a class was perhaps sent, by day and time.
+    pub(crate) fn occurrences_of_class(&self, id: CommandId, day: i64) -> Cow<'_, [Occurrence]> {
+        let since = |member: CommandId| {
+            let own = &self.known[member as usize].occurrences[..];
+            &own[own.partition_point(|occurrence| occurrence.at.day < day)..]
+        };
+        let mut each: Vec<&[Occurrence]> = self.members(id).map(since).filter(|own| !own.is_empty()).collect();
         if each.len() <= 1 {
             return Cow::Borrowed(each.pop().unwrap_or_default());
         }
@@ -350,9 +349,9 @@ impl Rates {
             all += weight;
             if self.components.time {
                 let apart = apart(then.second, at.second);
-                let is_same = usize::from(Calendar::is_weekend(then.day)) == kind;
+                let is_same = || usize::from(Calendar::is_weekend(then.day)) == kind;
                 for (count, (half, same_kind)) in within.iter_mut().zip(STEPS) {
-                    if apart >= half || (same_kind && !is_same) {
+                    if apart >= half || (same_kind && !is_same()) {
                         break;
                     }
                     *count += weight;
@@ -475,14 +474,18 @@ pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
     }
     let is_same_kind = |other: i64| Calendar::is_weekend(other) == Calendar::is_weekend(day);
     let of_kind: Vec<i64> = learned.iter().copied().filter(|learned| is_same_kind(*learned)).collect();
-    for (command, occurrences) in rates.classes_since(day - RECENT_DAYS) {
+    for command in rates.classes_since(day - RECENT_DAYS) {
+        let regular = rates.occurrences_of_class(command, day - RECENT_DAYS - REGULAR_DAYS);
+        let perhaps = regular.iter().filter(|occurrence| occurrence.weight >= PERHAPS);
+        let occurrences: Vec<Occurrence> = perhaps.copied().collect();
+        let of_days: Vec<&[Occurrence]> = occurrences.chunk_by(|a, b| a.at.day == b.at.day).collect();
         let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
         let sure = occurrences[recent..].iter().filter(|occurrence| occurrence.weight >= 0.5);
         for last in sure.clone().filter(|occurrence| is_same_kind(occurrence.at.day)) {
-            slots.extend(slot(command, last, &occurrences, &of_kind, true));
+            slots.extend(slot(command, last, &of_days, &of_kind, true));
         }
         for last in sure {
-            slots.extend(slot(command, last, &occurrences, learned, false));
+            slots.extend(slot(command, last, &of_days, learned, false));
         }
     }
     // The most telling one of a command's slots at a time.
@@ -496,30 +499,30 @@ pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
     kept
 }
 
-/// The slot whose last occurrence this is; `None` if it has come since, or was given up.
+/// The slot whose last occurrence this is, of those of each day that perhaps were; `None` if it has come since, or was given
+/// up.
 fn slot(
     command: CommandId,
     last: &Occurrence,
-    occurrences: &[Occurrence],
+    of_days: &[&[Occurrence]],
     days: &[i64],
     same_kind: bool,
 ) -> Option<Slot> {
     let near = |of_day: &[Occurrence], second: f64| {
-        let is_near = |one: &&Occurrence| one.weight >= PERHAPS && apart(one.at.second, second) < TOLERANCE;
-        of_day.iter().find(is_near).map(|one| one.at.second)
+        of_day.iter().find(|one| apart(one.at.second, second) < TOLERANCE).map(|one| one.at.second)
     };
     let at = days.partition_point(|day| *day < last.at.day);
-    let of_days = || occurrences.chunk_by(|a, b| a.at.day == b.at.day);
-    let (mut misses, mut later) = (1, of_days().rev().take_while(|of_day| of_day[0].at.day > last.at.day));
+    let mut later = of_days.iter().rev().take_while(|of_day| of_day[0].at.day > last.at.day);
     let after = days.get(at + 1..).unwrap_or_default();
-    misses += after.len() as u32;
+    let misses = 1 + after.len() as u32;
     if misses > MOST_MISSES
         || later.any(|of_day| after.contains(&of_day[0].at.day) && near(of_day, last.at.second).is_some())
     {
         return None;
     }
     let (mut hits, mut second, mut all) = (1, last.at.second, 1);
-    let mut earlier = of_days().rev().skip_while(|of_day| of_day[0].at.day >= last.at.day).peekable();
+    let earlier = of_days.partition_point(|of_day| of_day[0].at.day < last.at.day);
+    let mut earlier = of_days[..earlier].iter().rev().peekable();
     let before = days.get(..at).unwrap_or_default().iter().rev();
     for day in before.take_while(|day| **day >= last.at.day - REGULAR_DAYS) {
         all += 1;
