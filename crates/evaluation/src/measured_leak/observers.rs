@@ -63,20 +63,16 @@ impl NamedCounts {
     /// Tests each tenth, in order of time, on the others.
     pub(super) fn by_others(secrets: &[u32], cells: &OutputCells) -> Self {
         let rows = rows(secrets, cells);
-        let mut known = Known::new(cells);
-        for row in &rows {
-            known.add(*row);
-        }
+        let length = rows.len().div_ceil(PARTS).max(1);
         let mut counts = Self::default();
-        for part in rows.chunks(rows.len().div_ceil(PARTS).max(1)) {
-            for row in part {
-                known.remove(*row);
-            }
-            for row in part {
-                counts.add(&known, *row);
-            }
-            for row in part {
+        for (part, tested) in rows.chunks(length).enumerate() {
+            let mut known = Known::new(cells);
+            let others = rows.chunks(length).enumerate().filter(|(other, _)| *other != part);
+            for row in others.flat_map(|(_, rows)| rows) {
                 known.add(*row);
+            }
+            for row in tested {
+                counts.add(&known, *row);
             }
         }
         counts
@@ -116,26 +112,14 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn remove(&mut self, (cell, secret): (usize, u32)) {
-        self.of_all.remove(secret);
-        if let (Some(votes), Some(output)) = (self.of_cells.get_mut(cell), self.cells.outputs.get(cell)) {
-            votes.remove(secret);
-            if votes.order.is_empty() {
-                self.nearest.remove(*output);
-            }
-        }
-    }
-
     fn of_all(&self) -> Option<u32> {
-        self.of_all.order.first().map(|(_, secret)| *secret)
+        self.of_all.leaders.first().copied()
     }
 
     /// The most frequent secret of a cell; `None` if no command of it is known.
     fn of_cell(&self, cell: usize) -> Option<u32> {
-        let order = &self.of_cells.get(cell)?.order;
-        let (most, _) = order.first()?;
-        let equals = order.iter().take_while(|(votes, _)| votes == most).map(|(_, secret)| *secret);
-        equals.take(MAX_COMPARED).max_by_key(|secret| (self.of_all.votes_of(*secret), Reverse(*secret)))
+        let leaders = self.of_cells.get(cell)?.leaders.iter().copied();
+        leaders.take(MAX_COMPARED).max_by_key(|secret| (self.of_all.votes_of(*secret), Reverse(*secret)))
     }
 
     /// The most frequent secret of the cells that are nearest to one.
@@ -149,15 +133,16 @@ impl<'a> Known<'a> {
             *sums.entry(*secret).or_default() += votes;
         }
         let order = |(secret, votes): &(u32, u64)| (*votes, self.of_all.votes_of(*secret), Reverse(*secret));
-        sums.into_iter().filter(|(_, votes)| *votes > 0).max_by_key(order).map(|(secret, _)| secret)
+        sums.into_iter().max_by_key(order).map(|(secret, _)| secret)
     }
 }
 
 #[derive(Debug, Default)]
 struct SecretVotes {
     votes: BTreeMap<u32, u64>,
-    /// Those with a command, the most frequent one first.
-    order: BTreeSet<(Reverse<u64>, u32)>,
+    /// The most that one has, and those that have it.
+    most: u64,
+    leaders: BTreeSet<u32>,
 }
 
 impl SecretVotes {
@@ -166,19 +151,14 @@ impl SecretVotes {
     }
 
     fn add(&mut self, secret: u32) {
-        self.set(secret, self.votes_of(secret) + 1);
-    }
-
-    fn remove(&mut self, secret: u32) {
-        self.set(secret, self.votes_of(secret).saturating_sub(1));
-    }
-
-    fn set(&mut self, secret: u32, votes: u64) {
-        if let Some(before) = self.votes.insert(secret, votes) {
-            self.order.remove(&(Reverse(before), secret));
+        let votes = self.votes.entry(secret).or_default();
+        *votes += 1;
+        if *votes > self.most {
+            self.most = *votes;
+            self.leaders.clear();
         }
-        if votes > 0 {
-            self.order.insert((Reverse(votes), secret));
+        if *votes == self.most {
+            self.leaders.insert(secret);
         }
     }
 }

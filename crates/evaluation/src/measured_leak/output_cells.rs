@@ -84,14 +84,6 @@ impl NearestCells {
         self.by_size.entry(size).or_default().insert(replies, cell);
     }
 
-    pub(super) fn remove(&mut self, SeenOutput { size, replies }: SeenOutput) {
-        let Some(column) = self.by_size.get_mut(&size) else { return };
-        column.remove(&replies);
-        if column.is_empty() {
-            self.by_size.remove(&size);
-        }
-    }
-
     /// All cells of the least distance to an output, without the cell of that very output.
     pub(super) fn others(&self, output: SeenOutput) -> Vec<usize> {
         let (mut least, mut cells) = (u128::MAX, Vec::new());
