@@ -10,7 +10,7 @@ use sizeleak_learning::labels::{LabelFile, LabelFileError};
 use sizeleak_learning::{LearningOutcome, LearningRun, command_times};
 use sizeleak_pipeline::{InputPart, Pipeline};
 
-use crate::evaluation::{Evaluation, JudgedPart};
+use crate::evaluation::Evaluation;
 use crate::evaluator::judge_model;
 use crate::judged_run::{EvaluationError, JudgedRun};
 use crate::statistics::{Confidence, Interval, wilson};
@@ -125,13 +125,14 @@ impl FoldedEvaluation {
             let top_1 = run.as_ref().map_or(0, |run: &JudgedRun| run.first_is_truth(rows));
             let interval = wilson(top_1, rows.len() as u64, Confidence::USUAL);
             results.push(Fold { labels: rows.len(), learned: others.len(), top_1, interval, fault });
-            parts.push(JudgedPart { rows: rows.clone(), run });
+            parts.extend(run.map(|run| (rows, run)));
         }
         if let Some(error) = first_error.filter(|_| results.iter().all(|fold| fold.fault.is_some())) {
             return Err(error.into());
         }
         let matching = labels.matching(&command_times(&outcome.commands), tolerance)?;
-        Ok(Self { evaluation: Evaluation::pooled(labels, &matching, &parts), folds: results })
+        let parts: Vec<(&[usize], &JudgedRun)> = parts.iter().map(|(rows, run)| (rows.as_slice(), run)).collect();
+        Ok(Self { evaluation: Evaluation::pooled(labels, &matching, &parts, None), folds: results })
     }
 }
 

@@ -1,7 +1,7 @@
 //! All figures of one evaluated pipeline.
 
 use serde::Serialize;
-use sizeleak_learning::labels::{LabelClock, LabelFile, MatchCounts, Matching};
+use sizeleak_learning::labels::{LabelClock, LabelFile, Labels, MatchCounts, Matching};
 use sizeleak_pipeline::ModelFit;
 
 use crate::conclusion::Conclusion;
@@ -32,76 +32,51 @@ pub struct Evaluation {
 impl Evaluation {
     /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits.
     pub fn new(run: &JudgedRun, prior_bits: Option<f64>) -> Self {
-        let before = run.before.as_ref().map(|before| run.judged(before));
-        let answers = (run.fit, Some(&*run.subject));
-        Self::of_labels(
-            &run.labels,
-            &run.after.matching,
-            before.as_deref(),
-            &run.judged(&run.after),
-            answers,
-            prior_bits,
-        )
+        let rows: Vec<usize> = (0..run.labels.labels().rows.len()).collect();
+        Self::pooled(&run.labels, &run.after.matching, &[(&rows, run)], prior_bits)
     }
 
-    /// The figures of labels that were judged by several models: each row by one of them. `matching` says which
-    /// commands the labels belong to.
-    pub fn pooled(labels: &LabelFile, matching: &Matching, parts: &[JudgedPart]) -> Self {
-        let rows = &labels.labels().rows;
+    /// The figures of labels that were judged by several models: the rows of each part by one of them; of others nothing
+    /// is found out. `matching` says which commands the labels belong to.
+    pub(crate) fn pooled(
+        labels: &LabelFile,
+        matching: &Matching,
+        parts: &[(&[usize], &JudgedRun)],
+        prior_bits: Option<f64>,
+    ) -> Self {
+        let Labels { rows, actions, .. } = labels.labels();
         let judged = |commands_of: &dyn Fn(&JudgedRun) -> Option<&MatchedCommands>| {
             let mut all: Vec<JudgedLabel<'_>> =
                 rows.iter().map(|row| JudgedLabel { truth: &row.counts, judgement: None }).collect();
             let mut is_judged = false;
-            for part in parts {
-                let Some(commands) = part.run.as_ref().and_then(commands_of) else { continue };
+            for (rows, run) in parts {
+                let Some(commands) = commands_of(run) else { continue };
                 is_judged = true;
-                for at in &part.rows {
+                for at in *rows {
                     let Some(label) = all.get_mut(*at) else { continue };
                     label.judgement = commands.judgement(*at);
                 }
             }
             is_judged.then_some(all)
         };
-        let runs = || parts.iter().filter_map(|part| part.run.as_ref());
+        let runs = || parts.iter().map(|(_, run)| *run);
         let before = judged(&|run| run.before.as_ref());
         let after = judged(&|run| Some(&run.after)).unwrap_or_default();
         let fit = runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All);
         let subject = runs().map(|run| &*run.subject).next();
-        Self::of_labels(labels, matching, before.as_deref(), &after, (fit, subject), None)
-    }
-
-    /// The figures of judged labels, without those `before` a pruner where there is none; `subject` says who answered,
-    /// if anybody did.
-    fn of_labels(
-        labels: &LabelFile,
-        matching: &Matching,
-        before: Option<&[JudgedLabel<'_>]>,
-        after: &[JudgedLabel<'_>],
-        (fit, subject): (ModelFit, Option<&str>),
-        prior_bits: Option<f64>,
-    ) -> Self {
-        let (matches, after_pruning) = (MatchCounts::new(matching), Score::new(after, prior_bits));
-        let actions = &labels.labels().actions;
+        let (matches, after_pruning) = (MatchCounts::new(matching), Score::new(&after, prior_bits));
         Self {
             schema: SCHEMA,
             conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, fit, subject),
-            commands: labels.labels().rows.len(),
+            commands: rows.len(),
             matches,
-            before_pruning: before.map(|before| Score::new(before, prior_bits)),
+            before_pruning: before.map(|before| Score::new(&before, prior_bits)),
             after_pruning,
-            actions: ActionScore::of_each(actions, after),
-            confusion: Confusion::new(actions.len(), after),
+            actions: ActionScore::of_each(actions, &after),
+            confusion: Confusion::new(actions.len(), &after),
             clock: ClockCorrection::of(labels),
         }
     }
-}
-
-/// Rows of a label file, and how a model answered for their commands.
-#[derive(Debug)]
-pub struct JudgedPart {
-    pub rows: Vec<usize>,
-    /// The answers of their model to all commands; `None` if there is no model, so that nothing is found out.
-    pub run: Option<JudgedRun>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -13,7 +13,7 @@ use sizeleak_model::InventoryError;
 use sizeleak_pipeline::{ConfigError, InputError, ModelFit, RunError};
 use thiserror::Error;
 
-use crate::judge::{CandidateJudge, JudgedLabel, Judgement, TruthRank};
+use crate::judge::{CandidateJudge, Judgement, TruthRank};
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
 #[derive(Debug)]
@@ -68,11 +68,6 @@ impl JudgedRun {
     /// A sentence for each kind of label or command without a partner.
     pub fn remarks(&self) -> Vec<String> {
         self.labels.unmatched(&self.after.matching, &self.after.times(), self.tolerance)
-    }
-
-    pub(crate) fn judged<'b>(&'b self, commands: &'b MatchedCommands) -> Vec<JudgedLabel<'b>> {
-        let rows = self.labels.labels().rows.iter().zip(0..);
-        rows.map(|(row, at)| JudgedLabel { truth: &row.counts, judgement: commands.judgement(at) }).collect()
     }
 }
 

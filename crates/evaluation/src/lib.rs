@@ -37,7 +37,7 @@ pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
 pub use cross_validation::{Fold, FoldCount, FoldedEvaluation};
 pub use curve::{CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
-pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};
+pub use evaluation::{ClockCorrection, Evaluation};
 pub use evaluator::Evaluator;
 pub use information::Information;
 pub use judged_run::{EvaluationError, JudgedRun, details};
