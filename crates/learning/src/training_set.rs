@@ -259,8 +259,8 @@ impl TrainingSet<'_> {
     /// The commands that are missing, and the actions whose size no command can determine.
     fn missing_commands(&self, matching: &Matching, limits: &Limits) -> (RecordingPlan, String) {
         let actions = &self.labels.labels().actions;
-        // The design depends on which commands there are, not on their sizes.
-        let design = ExperimentDesign::missing(actions.len(), &self.labelled(matching, &Basis::Wire), limits);
+        let rows = matching.pairs.iter().filter_map(|(row, _)| self.labels.labels().rows.get(*row));
+        let design = ExperimentDesign::missing(actions.len(), rows.map(|row| &row.counts[..]), limits);
         let hidden = design.undeterminable.iter().filter_map(|at| actions.get(*at)).map(|name| format!("`{name}`"));
         let hidden = listed(hidden, usize::MAX);
         (RecordingPlan::new(actions, design.commands), hidden)

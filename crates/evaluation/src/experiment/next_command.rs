@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 use sizeleak_learning::fit::ExperimentDesign;
-use sizeleak_model::{Action, Inventory, InventoryError, LabelledCommand, Limits};
+use sizeleak_model::{Action, Device, Inventory, InventoryError, Limits};
 
 use crate::experiment::knowledge::{Covariance, HeldOut, Knowledge};
 
@@ -309,17 +309,7 @@ impl Experiment {
     }
 
     fn missing_for(&self, commands: &[Vec<u32>]) -> ExperimentDesign {
-        // The design depends on which commands there are, not on their sizes.
-        let labelled = |counts: &Vec<u32>| LabelledCommand {
-            sizes: [0, 0],
-            counts: counts.clone(),
-            replies: 0,
-            reply_bytes: 0,
-            single_replies: None,
-            has_own_replies: false,
-        };
-        let commands: Vec<LabelledCommand> = commands.iter().map(labelled).collect();
-        ExperimentDesign::missing(self.actions.len(), &commands, &self.limits)
+        ExperimentDesign::missing(self.actions.len(), commands.iter().map(Vec::as_slice), &self.limits)
     }
 
     fn telling_command(&self) -> (Vec<u32>, String) {
@@ -400,16 +390,11 @@ pub struct DeviceAction {
 
 /// Devices for actions, others each time, so that identifiers and states vary; `None` if there are not enough.
 fn devices_for(inventory: &Inventory, actions: &[&str], random: &mut ChaCha20Rng) -> Option<Vec<DeviceAction>> {
-    let of_type = |at: usize| inventory.devices.get(at).map_or(0, |device| device.count);
-    let mut devices: Vec<(usize, u32)> =
-        (0..inventory.devices.len()).flat_map(|at| (0..of_type(at)).map(move |index| (at, index))).collect();
+    let types = inventory.devices.iter();
+    let mut devices: Vec<(&Device, u32)> =
+        types.flat_map(|device| (0..device.count).map(move |index| (device, index))).collect();
     devices.shuffle(random);
-    let can = |device: usize, action: usize| {
-        let has = |at: &(usize, u32)| {
-            inventory.devices.get(at.0)?.actions.iter().find(|name| Some(&name.as_str()) == actions.get(action))
-        };
-        devices.get(device).and_then(has).is_some()
-    };
+    let can = |device: usize, action: usize| devices[device].0.actions.iter().any(|name| name == actions[action]);
     // A matching of actions with devices: each action takes a free device, or one whose action finds another device.
     let mut taken: Vec<Option<usize>> = vec![None; devices.len()];
     for action in 0..actions.len() {
@@ -418,25 +403,19 @@ fn devices_for(inventory: &Inventory, actions: &[&str], random: &mut ChaCha20Rng
             return None;
         }
     }
-    let chosen = devices.iter().zip(&taken).filter_map(|((at, index), action)| {
-        let (device, action) = (inventory.devices.get(*at)?, actions.get((*action)?)?);
-        Some(DeviceAction { device: device.name.clone(), index: *index, action: (*action).to_owned() })
+    let chosen = devices.iter().zip(&taken).filter_map(|((device, index), action)| {
+        Some(DeviceAction { device: device.name.clone(), index: *index, action: actions[(*action)?].to_owned() })
     });
     Some(chosen.collect())
 }
 
 fn take(action: usize, can: &dyn Fn(usize, usize) -> bool, taken: &mut [Option<usize>], tried: &mut [bool]) -> bool {
     for device in 0..taken.len() {
-        if !can(device, action) || tried.get(device).copied().unwrap_or(true) {
+        if !can(device, action) || std::mem::replace(&mut tried[device], true) {
             continue;
         }
-        tried.iter_mut().skip(device).take(1).for_each(|tried| *tried = true);
-        let is_free = match taken.get(device).copied().flatten() {
-            None => true,
-            Some(other) => take(other, can, taken, tried),
-        };
-        if is_free {
-            taken.iter_mut().skip(device).take(1).for_each(|taken| *taken = Some(action));
+        if taken[device].is_none_or(|other| take(other, can, taken, tried)) {
+            taken[device] = Some(action);
             return true;
         }
     }

@@ -41,7 +41,7 @@ pub struct Recording {
     input: PipelineInput,
     settings: LearningSettings,
     tolerance: Tolerance,
-    turns: Vec<Turn>,
+    steps: Vec<Step>,
 }
 
 #[derive(Debug)]
@@ -76,8 +76,7 @@ impl Recording {
             captures: digest_captures(captures)?,
             ..LearningSettings::default()
         };
-        let took = |step: &Step| step.returned_ns.map_or(0, |returned| returned - step.handed_over_ns);
-        let longest = steps.iter().map(took).max().unwrap_or(0);
+        let longest = steps.iter().map(|step| step.end_ns() - step.start_ns()).max().unwrap_or(0);
         let slack = Tolerance::USUAL.nanoseconds() / 2;
         // No message is later than the next command, however long that is waited for.
         let shortest = steps.windows(2).map(|pair| pair[1].start_ns().saturating_sub(pair[0].start_ns())).min();
@@ -88,7 +87,7 @@ impl Recording {
             input: PipelineInput::new(InputSource::Captures),
             settings,
             tolerance,
-            turns: steps.iter().map(Turn::of).collect(),
+            steps: steps.to_vec(),
         })
     }
 
@@ -104,7 +103,7 @@ impl Recording {
         let sent = commands.iter().filter(|one| one.command.direction == Direction::ToGateway);
         let mut messages: Vec<i64> = sent.map(|one| one.command.time_ns).collect();
         messages.sort_unstable();
-        if let Some(cause) = cause(&self.turns, &messages) {
+        if let Some(cause) = cause(&self.steps, &messages) {
             return Ok(Err(labels.fault(cause).into()));
         }
         let sections = match learned {
@@ -167,35 +166,21 @@ const MIN_SEEN: f64 = 2.0 / 3.0;
 /// A message is sent at once within this time of its command, in nanoseconds.
 const CLOSE_NS: i64 = 200_000_000;
 
-/// A command that was sent, by the clock of the capture, in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy)]
-struct Turn {
-    start_ns: i64,
-    returned_ns: i64,
-    was_sent: bool,
-}
-
-impl Turn {
-    fn of(step: &Step) -> Self {
-        let returned_ns = step.returned_ns.unwrap_or(step.handed_over_ns) - step.clock_ahead_ns;
-        let was_sent = matches!(step.outcome, Outcome::Sent | Outcome::NotSeen);
-        Self { start_ns: step.start_ns(), returned_ns, was_sent }
-    }
-}
-
-/// Why the commands that were found are not those of the turns, if that shows. `messages` have the time of each, in order.
-fn cause(turns: &[Turn], messages: &[i64]) -> Option<String> {
-    let ends = turns.iter().skip(1).map(|next| next.start_ns).chain([i64::MAX]);
+/// Why the commands that were found are not those of the steps, if that shows. `messages` have the time of each, in order.
+fn cause(steps: &[Step], messages: &[i64]) -> Option<String> {
+    let ends = steps.iter().skip(1).map(Step::start_ns).chain([i64::MAX]);
     let at = |time: i64| messages.partition_point(|other| *other < time);
-    let of_turn = |(turn, end): (&Turn, i64)| (*turn, messages.get(at(turn.start_ns)..at(end)).unwrap_or_default());
-    let of_turns: Vec<(Turn, &[i64])> = turns.iter().zip(ends).filter(|(turn, _)| turn.was_sent).map(of_turn).collect();
+    // A step has the turn until the next one begins.
+    let of_turn = |(step, end): (_, i64)| (step, messages.get(at(Step::start_ns(step))..at(end)).unwrap_or_default());
+    let was_sent = |(step, _): &(&Step, i64)| matches!(step.outcome, Outcome::Sent | Outcome::NotSeen);
+    let of_turns: Vec<(&Step, &[i64])> = steps.iter().zip(ends).filter(was_sent).map(of_turn).collect();
     let sent = of_turns.len();
     if sent < MIN_TURNS || messages.is_empty() {
         return None;
     }
     let seen = of_turns.iter().filter(|(_, messages)| !messages.is_empty()).count();
     if (seen as f64) < MIN_SEEN * sent as f64 {
-        let late = of_turns.iter().filter_map(|(turn, messages)| Some(messages.first()? - turn.returned_ns));
+        let late = of_turns.iter().filter_map(|(step, messages)| Some(messages.first()? - step.end_ns()));
         let mut late: Vec<i64> = late.collect();
         late.sort_unstable();
         let longest = late.last().copied().unwrap_or(0) as f64 / 1e9;
@@ -252,10 +237,14 @@ impl Step {
         self.handed_over_ns - self.clock_ahead_ns
     }
 
+    /// When the program that sends commands was done, as far as that is known, by the clock of the capture.
+    fn end_ns(&self) -> i64 {
+        self.returned_ns.unwrap_or(self.handed_over_ns) - self.clock_ahead_ns
+    }
+
     /// When its message was seen, halfway between both stamps, by the clock of the capture.
     pub fn time_ns(&self) -> i64 {
-        let returned = self.returned_ns.unwrap_or(self.handed_over_ns);
-        self.handed_over_ns + (returned - self.handed_over_ns) / 2 - self.clock_ahead_ns
+        self.start_ns() + (self.end_ns() - self.start_ns()) / 2
     }
 }
 
@@ -335,12 +324,23 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     /// Commands every second, each done at once.
-    fn turns() -> Vec<Turn> {
-        (0..40).map(|at| Turn { start_ns: at * SECOND, returned_ns: at * SECOND + 1_000, was_sent: true }).collect()
+    fn steps() -> Vec<Step> {
+        let step = |at: i64| Step {
+            number: at.unsigned_abs() + 1,
+            half: Half::Learn,
+            why: String::new(),
+            counts: Vec::new(),
+            devices: Vec::new(),
+            handed_over_ns: at * SECOND,
+            returned_ns: Some(at * SECOND + 1_000),
+            clock_ahead_ns: 0,
+            outcome: Outcome::Sent,
+        };
+        (0..40).map(step).collect()
     }
 
     fn of(messages: impl IntoIterator<Item = i64>) -> Option<String> {
-        cause(&turns(), &messages.into_iter().collect::<Vec<_>>())
+        cause(&steps(), &messages.into_iter().collect::<Vec<_>>())
     }
 
     #[test]

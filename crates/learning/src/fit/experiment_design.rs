@@ -6,6 +6,8 @@
 //! choice is optimal: every proposed command increases the rank, so there are as few as possible, with as few actions
 //! as possible.
 
+use std::collections::BTreeSet;
+
 use sizeleak_model::{LabelledCommand, Limits};
 
 /// The modulus of all arithmetic, a prime (2⁶¹ − 1). Rows that are independent modulo a prime are independent over the
@@ -22,9 +24,9 @@ pub struct ExperimentDesign {
 
 impl ExperimentDesign {
     /// The commands that are missing to determine the sizes of all `actions`: as few as possible, with as few actions
-    /// as possible. None if the labelled commands suffice.
-    pub fn missing(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
-        let mut space = RowSpace::of(actions, commands);
+    /// as possible. None if the labelled commands, each given by how often each action occurs, suffice.
+    pub fn missing<'a>(actions: usize, labelled: impl Iterator<Item = &'a [u32]>, limits: &Limits) -> Self {
+        let mut space = RowSpace::of(actions, labelled);
         let undetermined = space.undetermined();
         let mut proposed = Vec::new();
         let mut propose = |space: &mut RowSpace, counts: Vec<u32>| {
@@ -79,7 +81,7 @@ fn with(actions: usize, chosen: &[usize]) -> Vec<u32> {
 
 /// Indices of the actions whose sizes commands do not determine: those that can change without changing any command's.
 pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
-    RowSpace::of(actions, commands).undetermined()
+    RowSpace::of(actions, commands.iter().map(|command| &command.counts[..])).undetermined()
 }
 
 /// The row space of the design matrix, as a basis in echelon form.
@@ -89,16 +91,14 @@ struct RowSpace {
 }
 
 impl RowSpace {
-    fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
+    /// That of commands, each given by how often each action occurs.
+    fn of<C: AsRef<[u32]> + Ord>(actions: usize, commands: impl Iterator<Item = C>) -> Self {
         let mut space = Self { rows: vec![None; actions + 1] };
-        let mut different: Vec<&[u32]> = commands.iter().map(|command| command.counts.as_slice()).collect();
-        different.sort_unstable();
-        different.dedup();
-        for counts in different {
+        for counts in commands.collect::<BTreeSet<C>>() {
             if space.is_full() {
                 break;
             }
-            space.insert(counts);
+            space.insert(counts.as_ref());
         }
         space
     }
@@ -184,9 +184,8 @@ impl Separation {
         let mut separate = present.clone();
         // What remains undetermined is left out with its commands, until the rest determines itself.
         loop {
-            let left: Vec<LabelledCommand> =
-                commands.iter().filter_map(|command| project(command, &separate)).collect();
-            let space = RowSpace::of(separate.len(), &left);
+            let left = commands.iter().filter_map(|command| counts_of(command, &separate));
+            let space = RowSpace::of(separate.len(), left);
             if separate.is_empty() || !space.contains_unit(0) {
                 separate.clear();
                 break;
@@ -204,14 +203,16 @@ impl Separation {
 
     /// The command with the counts of the separate actions alone; `None` if it has no action, or others.
     pub fn project(&self, command: &LabelledCommand) -> Option<LabelledCommand> {
-        project(command, &self.separate)
+        let counts = counts_of(command, &self.separate)?;
+        Some(LabelledCommand { counts, ..command.clone() })
     }
 }
 
-fn project(command: &LabelledCommand, actions: &[usize]) -> Option<LabelledCommand> {
+/// How often each of some actions occurs; `None` if the command has none, or others.
+fn counts_of(command: &LabelledCommand, actions: &[usize]) -> Option<Vec<u32>> {
     let counts: Vec<u32> = actions.iter().map(|action| count(command, *action)).collect();
     let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
-    (total > 0 && total == command.total()).then(|| LabelledCommand { counts, ..command.clone() })
+    (total > 0 && total == command.total()).then_some(counts)
 }
 
 fn count(command: &LabelledCommand, action: usize) -> u32 {
