@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::ser::SerializeStruct;
 use sizeleak_learning::labels::MatchCounts;
 
+use crate::calibration::BINS;
 use crate::evaluation::Evaluation;
 use crate::information::Information;
 use crate::judge::Judgement;
@@ -116,6 +117,10 @@ pub(super) struct RunOutcomes<'a> {
     pub(super) outcomes: Vec<CommandOutcome<'a>>,
     /// The entropy of what is known of a command without its size.
     pub(super) prior_bits: Option<f64>,
+    /// Each of [`FIGURES`] in each sample of the bootstrap.
+    pub(super) samples: Vec<Vec<Option<f64>>>,
+    /// What the bins of the reliability table add to the calibration error in each sample.
+    pub(super) deviations: Vec<[f64; BINS]>,
 }
 
 impl<'a> RunOutcomes<'a> {
@@ -130,6 +135,8 @@ impl<'a> RunOutcomes<'a> {
             evaluation,
             outcomes: (0..run.labels.labels().rows.len()).map(outcome).collect(),
             prior_bits: evaluation.and_then(|evaluation| evaluation.after_pruning.information.prior_bits),
+            samples: Vec::new(),
+            deviations: Vec::new(),
         }
     }
 }
