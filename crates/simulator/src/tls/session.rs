@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha20Rng;
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{
     AeadKey, Iv, MessageDecrypter, MessageEncrypter, OutboundChunks, OutboundOpaqueMessage, OutboundPlainMessage,
     Tls13AeadAlgorithm, UnsupportedOperationError,
 };
-use rustls::crypto::ring::{self, cipher_suite as suites};
+use rustls::crypto::ring;
+use rustls::crypto::{CipherSuiteCommon, CryptoProvider};
 use rustls::pki_types::{PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{
@@ -127,8 +127,10 @@ impl TlsSession {
         let padding = padding.iter().copied().chain(std::iter::repeat(0));
         let from = &mut self.ends[side as usize];
         for (piece, padding) in message.chunks(self.chunk).zip(padding) {
-            let _padding = RecordPadding::of_next_record(padding);
-            from.writer().write_all(piece).map_err(SimulateError::tls)?;
+            PADDING.set(padding);
+            let written = from.writer().write_all(piece);
+            PADDING.set(0);
+            written.map_err(SimulateError::tls)?;
             records.extend(drain(from)?);
         }
         deliver(&mut self.ends[side.peer() as usize], &records, message)?;
@@ -243,44 +245,25 @@ pub(crate) fn record_lengths(mut records: &[u8]) -> Vec<usize> {
     lengths
 }
 
-const PLAIN: [SupportedCipherSuite; 3] =
-    [suites::TLS13_AES_128_GCM_SHA256, suites::TLS13_AES_256_GCM_SHA384, suites::TLS13_CHACHA20_POLY1305_SHA256];
-
 thread_local! {
+    /// The bytes that pad the records which this thread encrypts.
     static PADDING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The bytes that pad the records which this thread encrypts; when dropped, none.
-#[derive(Debug)]
-struct RecordPadding(());
-
-impl RecordPadding {
-    /// Pads records from now on.
-    fn of_next_record(bytes: usize) -> Self {
-        PADDING.set(bytes);
-        Self(())
-    }
-}
-
-impl Drop for RecordPadding {
-    fn drop(&mut self) {
-        PADDING.set(0);
-    }
-}
-
-/// A suite of TLS 1.3 whose records are padded.
+/// A suite of TLS 1.3 that pads as [`PADDING`] says.
 fn with_padding(plain: SupportedCipherSuite) -> SupportedCipherSuite {
-    static SUITES: LazyLock<Vec<Tls13CipherSuite>> = LazyLock::new(|| PLAIN.into_iter().filter_map(padded).collect());
+    static SUITES: LazyLock<Vec<Tls13CipherSuite>> = LazyLock::new(|| {
+        let plain = ring::ALL_CIPHER_SUITES.iter().filter_map(SupportedCipherSuite::tls13);
+        let padded = plain.map(|suite| Tls13CipherSuite {
+            common: CipherSuiteCommon { ..suite.common },
+            hkdf_provider: suite.hkdf_provider,
+            aead_alg: Box::leak(Box::new(PaddedAead(suite.aead_alg))),
+            quic: None,
+        });
+        padded.collect()
+    });
     let padded = SUITES.iter().find(|padded| padded.common.suite == plain.suite());
     padded.map_or(plain, SupportedCipherSuite::Tls13)
-}
-
-/// A suite of TLS 1.3 that pads as [`RecordPadding`] says.
-fn padded(suite: SupportedCipherSuite) -> Option<Tls13CipherSuite> {
-    let suite = suite.tls13()?;
-    let aead: &'static dyn Tls13AeadAlgorithm = Box::leak(Box::new(PaddedAead(suite.aead_alg)));
-    let common = rustls::crypto::CipherSuiteCommon { ..suite.common };
-    Some(Tls13CipherSuite { common, hkdf_provider: suite.hkdf_provider, aead_alg: aead, quic: None })
 }
 
 /// An algorithm whose records are padded.
