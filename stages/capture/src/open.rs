@@ -2,7 +2,7 @@
 //! first bytes show whether and how they are compressed.
 
 use std::fs::{self, File, FileType};
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -180,7 +180,7 @@ pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
         Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(buffered(whole))),
         Compression::Zstd => Box::new(Members::<zstd::Decoder<'static, _>>::new(buffered(whole))),
         Compression::Xz => Box::new(Members::<XzDecoder<_>>::new(buffered(whole))),
-        Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
+        Compression::Lz4 => Box::new(Members::<FrameDecoder<_>>::new(buffered(whole))),
     })
 }
 
@@ -215,13 +215,14 @@ fn buffered<R: Read>(compressed: R) -> BufReader<R> {
     BufReader::with_capacity(COMPRESSED_BYTES, compressed)
 }
 
-/// A decoder of one member, as of gzip, Zstandard or XZ, which leaves what follows it.
+/// A decoder of one member, as of gzip, Zstandard, XZ or LZ4, which leaves what follows it.
 trait Member: Read + Sized {
     type Input: BufRead;
 
-    fn begin(input: Self::Input) -> io::Result<Self>;
+    /// `None` if no more than frames to be skipped follow.
+    fn begin(input: Self::Input) -> io::Result<Option<Self>>;
 
-    fn into_rest(self) -> Self::Input;
+    fn into_rest(self) -> io::Result<Self::Input>;
 
     /// How many bytes it has decoded, where a read that fails may have decoded some before.
     fn decoded_bytes(&self) -> u64 {
@@ -232,42 +233,81 @@ trait Member: Read + Sized {
 impl<R: BufRead> Member for GzDecoder<R> {
     type Input = R;
 
-    fn begin(input: R) -> io::Result<Self> {
-        Ok(Self::new(input))
+    fn begin(input: R) -> io::Result<Option<Self>> {
+        Ok(Some(Self::new(input)))
     }
 
-    fn into_rest(self) -> R {
-        self.into_inner()
+    fn into_rest(self) -> io::Result<R> {
+        Ok(self.into_inner())
     }
 }
 
 impl<R: BufRead> Member for zstd::Decoder<'static, R> {
     type Input = R;
 
-    fn begin(input: R) -> io::Result<Self> {
+    fn begin(input: R) -> io::Result<Option<Self>> {
         let mut decoder = Self::with_buffer(input)?;
         decoder.window_log_max(MAX_MEMORY_LOG)?;
-        Ok(decoder.single_frame())
+        Ok(Some(decoder.single_frame()))
     }
 
-    fn into_rest(self) -> R {
-        self.finish()
+    fn into_rest(self) -> io::Result<R> {
+        Ok(self.finish())
     }
 }
 
 impl<R: BufRead> Member for XzDecoder<R> {
     type Input = R;
 
-    fn begin(input: R) -> io::Result<Self> {
-        Ok(Self::new_stream(input, Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, 0)?))
+    fn begin(input: R) -> io::Result<Option<Self>> {
+        Ok(Some(Self::new_stream(input, Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, 0)?)))
     }
 
-    fn into_rest(self) -> R {
-        self.into_inner()
+    fn into_rest(self) -> io::Result<R> {
+        Ok(self.into_inner())
     }
 
     fn decoded_bytes(&self) -> u64 {
         self.total_out()
+    }
+}
+
+/// `lz4_flex` refuses frames to be skipped, and takes an end of input between two blocks for the end of the frame.
+impl<R: BufRead> Member for FrameDecoder<Chain<Cursor<[u8; 4]>, EndWatch<R>>> {
+    type Input = R;
+
+    fn begin(mut input: R) -> io::Result<Option<Self>> {
+        loop {
+            let mut magic = [0; 4];
+            input.read_exact(&mut magic)?;
+            if !is_skippable(&magic) {
+                let input = EndWatch { input, is_at_end: false };
+                return Ok(Some(Self::new(Cursor::new(magic).chain(input))));
+            }
+            skip_frame(&mut Cursor::new(magic).chain(&mut input))?;
+            if !skip_zeros(&mut input)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn into_rest(self) -> io::Result<R> {
+        let (_, EndWatch { input, is_at_end }) = self.into_inner().into_inner();
+        if is_at_end { Err(io::Error::new(ErrorKind::UnexpectedEof, "the LZ4 frame is cut")) } else { Ok(input) }
+    }
+}
+
+/// Remembers whether the end of the input was reached.
+struct EndWatch<R> {
+    input: R,
+    is_at_end: bool,
+}
+
+impl<R: Read> Read for EndWatch<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.is_at_end |= count == 0 && !buffer.is_empty();
+        Ok(count)
     }
 }
 
@@ -307,13 +347,13 @@ impl<M: Member> Read for Members<M> {
                 if count > 0 {
                     return Ok(count);
                 }
-                self.rest = self.member.take().map(M::into_rest);
+                self.rest = self.member.take().map(M::into_rest).transpose()?;
             }
             let Some(rest) = &mut self.rest else { return Ok(0) };
             if !skip_zeros(rest)? {
                 return Ok(0);
             }
-            self.member = self.rest.take().map(M::begin).transpose()?;
+            self.member = self.rest.take().map(M::begin).transpose()?.flatten();
         }
     }
 }
@@ -334,64 +374,6 @@ fn skip_zeros(input: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// LZ4 frames one after another, as one stream.
-///
-/// `lz4_flex` decodes one frame, refuses skippable ones, and takes an end of input between two blocks for the end of
-/// the frame; this type handles all three.
-pub(crate) struct Lz4Frames<R: Read> {
-    decoder: Option<FrameDecoder<PeekedInput<R>>>,
-}
-
-impl<R: Read> Lz4Frames<R> {
-    pub(crate) fn new(input: R) -> Self {
-        let source = PeekedInput { lookahead: io::Cursor::new(Vec::new()), input, ended: false };
-        Self { decoder: Some(FrameDecoder::new(source)) }
-    }
-
-    fn next_frame(&mut self) -> io::Result<bool> {
-        let Some(decoder) = self.decoder.take() else { return Ok(false) };
-        let mut source = decoder.into_inner();
-        if source.ended {
-            return Err(io::Error::new(ErrorKind::UnexpectedEof, "the LZ4 frame is cut"));
-        }
-        loop {
-            let mut magic = Vec::new();
-            while magic.len() < 4 && source.by_ref().take(4 - magic.len() as u64).read_to_end(&mut magic)? > 0 {
-                let zeros = magic.iter().take_while(|byte| **byte == 0).count();
-                magic.drain(..zeros);
-            }
-            if magic.is_empty() {
-                return Ok(false);
-            }
-            source.ended = false;
-            source.lookahead = io::Cursor::new(magic);
-            if !is_skippable(source.lookahead.get_ref()) {
-                self.decoder = Some(FrameDecoder::new(source));
-                return Ok(true);
-            }
-            skip_frame(&mut source)?;
-        }
-    }
-}
-
-impl<R: Read> Read for Lz4Frames<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        while let Some(decoder) = &mut self.decoder {
-            let count = decoder.read(buffer)?;
-            if count > 0 {
-                return Ok(count);
-            }
-            if !self.next_frame()? {
-                break;
-            }
-        }
-        Ok(0)
-    }
-}
-
 /// Whether these are the first bytes of a skippable frame, which Zstandard and LZ4 share.
 fn is_skippable(magic: &[u8]) -> bool {
     matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
@@ -406,24 +388,6 @@ fn skip_frame(input: &mut impl Read) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::UnexpectedEof, "a frame to be skipped is cut"));
     }
     Ok(())
-}
-
-/// The input of the decoder, preceded by bytes that were peeked at. It remembers whether the end was reached.
-struct PeekedInput<R> {
-    lookahead: io::Cursor<Vec<u8>>,
-    input: R,
-    ended: bool,
-}
-
-impl<R: Read> Read for PeekedInput<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = match self.lookahead.read(buffer)? {
-            0 => self.input.read(buffer)?,
-            count => count,
-        };
-        self.ended |= count == 0 && !buffer.is_empty();
-        Ok(count)
-    }
 }
 
 #[cfg(test)]
@@ -468,7 +432,7 @@ mod tests {
 
     fn read(stream: &[u8]) -> (Vec<u8>, Option<ErrorKind>) {
         let mut out = Vec::new();
-        let error = Lz4Frames::new(stream).read_to_end(&mut out).err().map(|error| error.kind());
+        let error = Members::<FrameDecoder<_>>::new(stream).read_to_end(&mut out).err().map(|error| error.kind());
         (out, error)
     }
 
