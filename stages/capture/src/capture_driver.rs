@@ -55,7 +55,7 @@ impl<'a> CaptureDriver<'a> {
         let error = match self.merge.next_packet() {
             Ok(Next::Packet(packet)) => {
                 let dated_ns = self.dating.as_mut().map(|dating| dating.date(packet.capture, packet.time_ns));
-                self.batcher.push(Packet { time_ns: dated_ns.unwrap_or(packet.time_ns), ..packet });
+                self.batcher.push(Packet { time_ns: dated_ns.unwrap_or(packet.time_ns), ..packet }, None);
                 None
             }
             Ok(Next::Start) => self.start_next()?,

@@ -2,6 +2,8 @@
 
 mod fast;
 
+use std::sync::Arc;
+
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Packet, Packets, SkippedPackets, what};
 use sizeleak_packet::AddressPrefilter;
 use sizeleak_platform::runtime::{Closed, Interrupt, SourceEmit};
@@ -110,23 +112,27 @@ impl PacketBatcher {
         Self { copies_data: true, ..Self::new(selection) }
     }
 
-    pub(crate) fn push(&mut self, packet: Packet<'_>) {
+    /// Adds a packet, or passes it over; returns whether it was added. Its data are not copied if they are part of
+    /// `buffer`.
+    #[inline]
+    pub(crate) fn push(&mut self, packet: Packet<'_>, buffer: Option<&Arc<Vec<u8>>>) -> bool {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
         let prefilter = self.selection.prefilter().filter(|_| self.is_filtering);
         if prefilter.is_some_and(|prefilter| prefilter.rejects(packet.link_type, packet.data)) {
-            self.pass_over(SkippedPackets {
-                packets: 1,
-                bytes: packet.data.len() as u64,
-                last_ns: Some(packet.time_ns),
-            });
-        } else {
-            self.count_passed_over();
-            self.last_row_ns = Some(packet.time_ns);
-            self.rows += self.capacity.rows_per_packet;
-            self.bytes += packet.data.len();
-            self.batch.push(packet);
+            let (bytes, last_ns) = (packet.data.len() as u64, Some(packet.time_ns));
+            self.pass_over(SkippedPackets { packets: 1, bytes, last_ns });
+            return false;
         }
+        self.count_passed_over();
+        self.last_row_ns = Some(packet.time_ns);
+        self.rows += self.capacity.rows_per_packet;
+        self.bytes += packet.data.len();
+        match buffer {
+            Some(buffer) => self.batch.push_shared(packet, buffer),
+            None => self.batch.push(packet),
+        }
+        true
     }
 
     /// Takes the packets before `before_ns` that are in the buffer of `capture` already, sending full batches.

@@ -134,7 +134,7 @@ fn read(
             parcels.flush().ok()?;
             return Some(PrefetchEnd { batcher, capture: Some(capture), error });
         }
-        batcher.push(capture.packet());
+        batcher.push(capture.packet(), None);
         batcher.take_buffered(&mut capture, before_ns, interrupt, |batch| parcels.send(batch)).ok()?;
     }
     parcels.parcel.extend(batcher.finish());

@@ -115,7 +115,7 @@ fn assert_parcels_stand_for_memory(selection: Selection, data: &[u8]) {
     let mut batcher = PacketBatcher::copying_data(selection);
     let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
     while waiting.is_empty() {
-        batcher.push(packet);
+        batcher.push(packet, None);
         if batcher.is_due() {
             assert!(parcels.send(batcher.finish().unwrap()).is_ok());
         }

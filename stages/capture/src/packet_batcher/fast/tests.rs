@@ -45,7 +45,7 @@ fn pushed(mut bytes: &[u8], before_ns: i64, mut batcher: PacketBatcher) -> (Vec<
         && time_ns < before_ns
     {
         (bytes, number) = (behind, number + 1);
-        batcher.push(Packet { time_ns, link_type, original_length, data, capture: 0, number });
+        batcher.push(Packet { time_ns, link_type, original_length, data, capture: 0, number }, None);
         if batcher.is_due() {
             sent.extend(batcher.finish());
         }
