@@ -118,7 +118,7 @@ impl ProfiledFlows {
     #[inline]
     fn profiled(&mut self, number: u64) -> (&mut ProfiledFlow, &mut TrafficProfile) {
         let flow = self.flows.get_or_default(number);
-        let endpoints = *flow.endpoints.get_or_insert_with(|| EndpointPair::unknown(number));
+        let endpoints = *flow.endpoints.get_or_insert(EndpointPair::Flow(number));
         (flow, self.profiles.get_or_default(endpoints))
     }
 

@@ -2,10 +2,8 @@
 //! which flows connect the same gateway and service: traffic is learned for the two, not for one connection.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
-use foldhash::fast::FixedState;
 use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
@@ -215,37 +213,13 @@ impl FlowHistory {
 const MAX_TUNNELS: usize = 1_000;
 
 /// A gateway and a service that exchange records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EndpointPair {
-    ends: Ends,
-    /// Computed once: what is known of a pair is looked up for every record.
-    hash: u64,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Ends {
+pub(crate) enum EndpointPair {
     Addresses(IpAddr, SocketAddr),
     /// Their addresses in a tunnel, and its number.
     InTunnel(IpAddr, SocketAddr, u32),
+    /// Those of a flow, which are not known.
     Flow(u64),
-}
-
-impl EndpointPair {
-    pub(crate) fn unknown(flow: u64) -> Self {
-        Ends::Flow(flow).into()
-    }
-}
-
-impl From<Ends> for EndpointPair {
-    fn from(ends: Ends) -> Self {
-        Self { ends, hash: FixedState::default().hash_one(ends) }
-    }
-}
-
-impl Hash for EndpointPair {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
 }
 
 /// Numbers of tunnels. What is in a tunnel may be anybody's, so it is apart from the same addresses outside.
@@ -255,13 +229,9 @@ pub(crate) struct Tunnels(BTreeMap<String, u32>);
 impl Tunnels {
     pub(crate) fn endpoints(&mut self, flow: &Flow) -> EndpointPair {
         let Flow { flow: id, gateway, service, .. } = *flow;
-        let ends = match &flow.encapsulation {
-            None => Ends::Addresses(gateway, service),
-            Some(tunnel) => {
-                self.number(tunnel).map_or(Ends::Flow(id), |number| Ends::InTunnel(gateway, service, number))
-            }
-        };
-        ends.into()
+        let Some(tunnel) = &flow.encapsulation else { return EndpointPair::Addresses(gateway, service) };
+        let number = self.number(tunnel);
+        number.map_or(EndpointPair::Flow(id), |number| EndpointPair::InTunnel(gateway, service, number))
     }
 
     fn number(&mut self, tunnel: &str) -> Option<u32> {
@@ -287,7 +257,7 @@ impl FlowEndpoints {
 
     #[inline]
     pub(crate) fn of(&mut self, flow: u64) -> EndpointPair {
-        *self.flows.get_or_default(flow).get_or_insert_with(|| EndpointPair::unknown(flow))
+        *self.flows.get_or_default(flow).get_or_insert(EndpointPair::Flow(flow))
     }
 }
 
@@ -331,7 +301,7 @@ mod tests {
     #[test]
     fn connections_of_one_gateway_to_one_service_have_the_same_endpoints() {
         let mut endpoints = FlowEndpoints::default();
-        assert_eq!(endpoints.of(1), EndpointPair::unknown(1), "until its addresses are known");
+        assert_eq!(endpoints.of(1), EndpointPair::Flow(1), "until its addresses are known");
         let tunnel = |number: &str| Some(format!("vxlan {number} 198.51.100.1-198.51.100.2"));
         for (flow, gateway, encapsulation) in [
             (1, "192.168.1.20", None),
@@ -348,6 +318,6 @@ mod tests {
         assert!(endpoints.of(5) != endpoints.of(1) && endpoints.of(5) != endpoints.of(7));
         assert_eq!(endpoints.of(1), endpoints.of(2));
         assert_ne!(endpoints.of(1), endpoints.of(3));
-        assert_eq!([endpoints.of(4), endpoints.of(4)], [EndpointPair::unknown(4); 2]);
+        assert_eq!([endpoints.of(4), endpoints.of(4)], [EndpointPair::Flow(4); 2]);
     }
 }
