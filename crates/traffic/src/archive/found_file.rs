@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use blake3::{Hash, Hasher};
+use blake3::Hasher;
 use sizeleak_capture::{CaptureReader, Damage};
 use sizeleak_platform::runtime::ProgressReader;
 use sizeleak_platform::telemetry::{FileProgress, Progress};
@@ -93,54 +93,44 @@ fn refused(path: &Path, damage: &Damage) -> CaptureFile {
     CaptureFile { bytes: path.metadata().ok().map(|it| it.len()), ..CaptureFile::refused(path, damage) }
 }
 
+/// A file whose bytes are digested as they are read.
 struct DigestedFile {
     file: ProgressReader<File>,
-    digest: Hasher,
+    digest: Arc<Mutex<Hasher>>,
 }
 
-/// Shares a file between its reader and whoever wants the digest.
-#[derive(Clone, Default)]
-struct Digested(Arc<Mutex<Option<DigestedFile>>>);
-
-impl Digested {
-    fn lock(&self) -> MutexGuard<'_, Option<DigestedFile>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins to read a file. What is returned is its bytes.
-    fn begin(&self, file: File, progress: &Progress) -> Box<dyn Read + Send> {
-        let file = FileProgress::new(progress).watch(file, 0);
-        *self.lock() = Some(DigestedFile { file, digest: Hasher::new() });
-        Box::new(self.clone())
-    }
-
-    /// Reads what is left. Returns the digest and the size of the file.
-    fn finish(mut self) -> io::Result<(Hash, u64)> {
-        io::copy(&mut self, &mut io::sink())?;
-        let DigestedFile { digest, .. } = self.lock().take().ok_or(ErrorKind::NotFound)?;
-        Ok((digest.finalize(), digest.count()))
-    }
-}
-
-impl Read for Digested {
+impl Read for DigestedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = self.lock();
-        let Some(DigestedFile { file, digest }) = file.as_mut() else { return Ok(0) };
-        let read = file.read(buffer)?;
+        let read = self.file.read(buffer)?;
+        let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
         digest.update(buffer.get(..read).unwrap_or_default());
         Ok(read)
     }
 }
 
 fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
-    let digested = Digested::default();
-    let file = match CaptureReader::open_watched(path, |file| digested.begin(file, progress)) {
+    let (progress, digest) = (FileProgress::new(progress), Arc::new(Mutex::new(Hasher::new())));
+    let mut rest = Err(ErrorKind::NotFound.into());
+    let opened = CaptureReader::open_watched(path, |file| {
+        // It reads on where the other one stops.
+        rest = file.try_clone();
+        Box::new(DigestedFile { file: progress.watch(file, 0), digest: Arc::clone(&digest) })
+    });
+    let file = match opened {
         Ok(reader) => packets_of(path, reader),
         Err(damage) => return refused(path, &damage),
     };
     // Damage ends the packets, but not the file.
-    match digested.finish() {
-        Ok((digest, bytes)) => CaptureFile { blake3: Some(digest.to_string()), bytes: Some(bytes), ..file },
+    let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
+    let read = rest.and_then(|rest| {
+        let rest = progress.watch(rest, digest.count());
+        digest.update_reader(rest).map(|_| ())
+    });
+    match read {
+        Ok(()) => {
+            let (blake3, bytes) = (Some(digest.finalize().to_string()), Some(digest.count()));
+            CaptureFile { blake3, bytes, ..file }
+        }
         Err(error) => CaptureFile::unread(path, FileVerdict::Unreadable, error.to_string()),
     }
 }
