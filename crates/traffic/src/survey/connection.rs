@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_command_segmenter::{ClassifiedRecord, RecordRole};
-use sizeleak_frame::{Command, ContentType, Direction, Flow, Notice, Protocol, Record, Session, Transport, what};
+use sizeleak_frame::{
+    Command, ContentType, Direction, Flow, Notice, PerDirection, Protocol, Record, Session, Transport, what,
+};
 
 /// Longer server names are cut: DNS has none (RFC 1035, section 2.3.4).
 const LONGEST_NAME: usize = 255;
@@ -75,11 +77,7 @@ impl Connection {
         let is_message = record.content_type == ContentType::ApplicationData && !record.handshake;
         if is_message {
             self.is_joined.get_or_insert(!self.has_session);
-            let sizes = match record.direction {
-                Direction::ToGateway => &mut self.messages.to_gateway,
-                Direction::FromGateway => &mut self.messages.from_gateway,
-            };
-            sizes.add(record.length.into());
+            self.messages.sizes.of_mut(record.direction).add(record.length.into());
         }
         is_message
     }
@@ -95,10 +93,7 @@ impl Connection {
     }
 
     pub(crate) fn add_command(&mut self, command: &Command) {
-        let messages = match command.direction {
-            Direction::ToGateway => &mut self.messages.commands,
-            Direction::FromGateway => &mut self.messages.reports,
-        };
+        let messages = self.messages.unprompted.of_mut(command.direction);
         messages.sizes.add(command.size);
         messages.replied += u64::from(command.replies > 0);
     }
@@ -134,10 +129,9 @@ impl Connection {
 /// Messages by direction, and by what they are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageSums {
-    pub(crate) to_gateway: Sizes,
-    pub(crate) from_gateway: Sizes,
-    pub(crate) commands: Messages,
-    pub(crate) reports: Messages,
+    pub(crate) sizes: PerDirection<Sizes>,
+    /// Commands, and reports.
+    pub(crate) unprompted: PerDirection<Messages>,
     /// The records that belong to no command and no report.
     pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
 }
@@ -151,9 +145,9 @@ pub(crate) struct Messages {
 
 impl MessageSums {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.to_gateway.merge(&other.to_gateway);
-        self.from_gateway.merge(&other.from_gateway);
-        for (messages, more) in [(&mut self.commands, &other.commands), (&mut self.reports, &other.reports)] {
+        for direction in Direction::BOTH {
+            self.sizes.of_mut(direction).merge(other.sizes.of(direction));
+            let (messages, more) = (self.unprompted.of_mut(direction), other.unprompted.of(direction));
             messages.sizes.merge(&more.sizes);
             messages.replied = messages.replied.saturating_add(more.replied);
         }
@@ -163,7 +157,7 @@ impl MessageSums {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.to_gateway.count.saturating_add(self.from_gateway.count)
+        self.sizes.to_gateway.count.saturating_add(self.sizes.from_gateway.count)
     }
 
     /// How many records have a role, in either direction.

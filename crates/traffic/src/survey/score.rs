@@ -88,7 +88,7 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
 fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     let name = shortened(&escaped(&service.name()), NAME_COLUMNS).into_owned();
     let messages = &service.messages;
-    let (to, from) = (&messages.to_gateway, &messages.from_gateway);
+    let [to, from] = messages.sizes.both();
     let duration_ns = duration_ns(service);
     let mut reasons = Vec::new();
     if service.connections.iter().any(|(_, connection)| !is_private(connection.service.ip())) {
@@ -120,7 +120,7 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     if service.protocol == Some(Protocol::Tcp.name()) {
         reasons.push(reason(-15, "without TLS, many programs of computers and phones look like this, too"));
     }
-    let (commands, replied) = (messages.commands.sizes.count, messages.commands.replied);
+    let (commands, replied) = (messages.unprompted.to_gateway.sizes.count, messages.unprompted.to_gateway.replied);
     if commands >= MIN_COMMANDS {
         let points = if replied.saturating_mul(2) >= commands { 20 } else { 10 };
         let text = format!("the service sent {commands} messages unprompted, {replied} of which were replied to");

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_frame::{Direction, Transport};
 
-use crate::survey::connection::{Connection, MessageSums, Sizes};
+use crate::survey::connection::{Connection, MessageSums, Messages, Sizes};
 use crate::survey::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 
 #[derive(Debug)]
@@ -21,14 +21,15 @@ pub(crate) struct Service<'a> {
 
 impl MessageSums {
     fn traffic(&self) -> Traffic {
-        let ranges = self.to_gateway.ranges().zip(self.from_gateway.ranges());
+        let [to_gateway, from_gateway] = self.sizes.both();
+        let ranges = to_gateway.ranges().zip(from_gateway.ranges());
         let histogram = ranges
             .map(|((from, to, to_gateway), (_, _, from_gateway))| SizeBin { from, to, to_gateway, from_gateway })
             .filter(|bin| bin.to_gateway + bin.from_gateway > 0);
-        let messages = [("to_gateway", "commands", &self.commands), ("from_gateway", "reports", &self.reports)];
-        let messages = messages.map(|(direction, name, messages)| MessageKind {
-            replied: Some(messages.replied),
-            ..kind(direction, name, &messages.sizes)
+        let unprompted = [(Direction::ToGateway, "commands"), (Direction::FromGateway, "reports")];
+        let messages = unprompted.map(|(direction, name)| {
+            let Messages { sizes, replied } = self.unprompted.of(direction);
+            MessageKind { replied: Some(*replied), ..kind(direction.word(), name, sizes) }
         });
         let roles = self.roles.iter();
         let roles = roles.map(|((direction, role), sizes)| kind(direction.word(), role_name(*direction, *role), sizes));
@@ -36,10 +37,10 @@ impl MessageSums {
         // To the gateway first, and commands and reports before all others of their direction.
         kinds.sort_by_key(|kind| (Reverse(kind.direction), kind.replied.is_none()));
         Traffic {
-            to_gateway: self.to_gateway.count,
-            from_gateway: self.from_gateway.count,
-            bytes_to_gateway: self.to_gateway.bytes,
-            bytes_from_gateway: self.from_gateway.bytes,
+            to_gateway: to_gateway.count,
+            from_gateway: from_gateway.count,
+            bytes_to_gateway: to_gateway.bytes,
+            bytes_from_gateway: from_gateway.bytes,
             histogram: histogram.collect(),
             kinds,
         }
