@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use sizeleak_frame::{Direction, Flow, Session};
+use sizeleak_frame::{Direction, Flow, PerDirection, Session};
 use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, Scopes};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
@@ -26,8 +26,8 @@ struct FlowState {
     service: Option<SocketAddr>,
     server_name: Option<Box<str>>,
     protocol: Option<Box<str>>,
-    commands: Chosen,
-    reports: Chosen,
+    /// For commands, and for reports.
+    chosen: PerDirection<Chosen>,
 }
 
 /// The section for what goes in one direction.
@@ -39,16 +39,9 @@ struct Chosen {
 }
 
 impl FlowState {
-    fn chosen(&mut self, direction: Direction) -> &mut Chosen {
-        match direction {
-            Direction::ToGateway => &mut self.commands,
-            Direction::FromGateway => &mut self.reports,
-        }
-    }
-
     /// More is known of the flow.
     fn choose_again(&mut self) {
-        (self.commands.choice, self.reports.choice) = (None, None);
+        (self.chosen.to_gateway.choice, self.chosen.from_gateway.choice) = (None, None);
     }
 }
 
@@ -90,7 +83,7 @@ impl FlowModels {
             return Choice::Covered(0);
         }
         let state = self.flows.get_or_default(flow);
-        if let Some((gateways, choice)) = state.chosen(direction).choice
+        if let Some((gateways, choice)) = state.chosen.of_mut(direction).choice
             && gateways == self.gateways
         {
             return choice;
@@ -99,7 +92,7 @@ impl FlowModels {
         let is_report = direction == Direction::FromGateway;
         let ends = FlowEnds { gateway: state.gateway, service: state.service, server_name, protocol, is_report };
         let choice = self.scopes.choose(ends, self.gateways);
-        state.chosen(direction).choice = Some((self.gateways, choice));
+        state.chosen.of_mut(direction).choice = Some((self.gateways, choice));
         choice
     }
 
@@ -108,7 +101,7 @@ impl FlowModels {
         if self.covers_all(direction) {
             return false;
         }
-        self.flows.get_or_default(flow).chosen(direction).known.replace(choice) != Some(choice)
+        self.flows.get_or_default(flow).chosen.of_mut(direction).known.replace(choice) != Some(choice)
     }
 
     fn covers_all(&self, direction: Direction) -> bool {
