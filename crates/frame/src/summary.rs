@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Formatter;
 
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_bytes::{ByteBuf, Bytes};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_bytes::ByteBuf;
 
 /// The last frame of a whole stream, with a row for every stage. A stream without one was cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +16,7 @@ pub struct Summary {
 }
 
 /// What one stage did. In frames its counters are fields like the others.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StageSummary {
     pub stage: String,
     /// Frames it consumed; each row of a batch counts.
@@ -28,27 +27,14 @@ pub struct StageSummary {
     /// records, sizes of commands; for `capture` the bytes of the files.
     pub bytes_in: u64,
     /// Further counters of the stage, by name.
+    #[serde(flatten)]
     pub counters: BTreeMap<String, u64>,
     /// Service time per frame in nanoseconds: an `HdrHistogram` in V2 format, deflated.
+    #[serde(with = "serde_bytes")]
     pub latency: Vec<u8>,
     /// Time a frame waited for the stage in nanoseconds, in the same format.
+    #[serde(with = "serde_bytes")]
     pub queue: Vec<u8>,
-}
-
-impl Serialize for StageSummary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(6 + self.counters.len()))?;
-        map.serialize_entry("stage", &self.stage)?;
-        map.serialize_entry("frames_in", &self.frames_in)?;
-        map.serialize_entry("frames_out", &self.frames_out)?;
-        map.serialize_entry("bytes_in", &self.bytes_in)?;
-        for (name, count) in &self.counters {
-            map.serialize_entry(name, count)?;
-        }
-        map.serialize_entry("latency", Bytes::new(&self.latency))?;
-        map.serialize_entry("queue", Bytes::new(&self.queue))?;
-        map.end()
-    }
 }
 
 impl<'de> Deserialize<'de> for StageSummary {
