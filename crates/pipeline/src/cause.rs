@@ -80,9 +80,9 @@ impl<'a> SinkOutput<'a> {
         (self.ended.unwrap_or(stream), self.summary)
     }
 
-    fn call(&mut self, call: impl FnOnce(&mut dyn FrameSink) -> io::Result<()>) -> Result<(), Closed> {
+    fn call(&mut self, call: impl FnOnce(&mut dyn FrameSink) -> io::Result<()>) -> io::Result<()> {
         if self.ended.is_some() {
-            return Err(Closed);
+            return Err(Closed.into());
         }
         let start = Instant::now();
         let result = call(self.sink);
@@ -90,13 +90,13 @@ impl<'a> SinkOutput<'a> {
         result.map_err(|error| {
             let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
             self.ended = Some(if is_closed { Outcome::Closed } else { Outcome::Failed(error.to_string()) });
-            Closed
+            Closed.into()
         })
     }
 }
 
 impl Output for SinkOutput<'_> {
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         // A summary is always the last frame of a stream.
         if let Some(Frame::Summary(summary)) = frames.last() {
             self.summary = Some(summary.clone());
@@ -106,7 +106,7 @@ impl Output for SinkOutput<'_> {
         taken
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
+    fn flush(&mut self) -> io::Result<()> {
         self.call(|sink| sink.pause())
     }
 

@@ -3,7 +3,7 @@
 //! after another as one stream. `save` names the file that a stage's output is also written to, on its way to the next one:
 //! it appears complete or not at all.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::write::GzEncoder;
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, ReadError, StageSummary, Summary, WriteError};
-use sizeleak_platform::runtime::{Closed, Interrupt, Interruptible, Output, open_stream, stdin};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, ReadError, StageSummary, Summary};
+use sizeleak_platform::runtime::{Interrupt, Interruptible, Output, open_stream, stdin};
 use sizeleak_platform::storage::OutputFile;
 
 use crate::stage::PipelineStage;
@@ -144,11 +144,7 @@ impl SavedStream {
         for file in files.iter().filter(|file| file.as_os_str() != "-") {
             file.metadata().map_err(|error| ConfigError::input(format!("{}: {error}", name_of(file))))?;
         }
-        let unopened = |path: &PathBuf| {
-            let (name, path, interrupt) = (name_of(path), path.clone(), interrupt.clone());
-            UnopenedStream { name, open: Box::new(move || bytes_of(&path, &interrupt)) }
-        };
-        let joined = JoinedStreams::new(files.iter().map(unopened));
+        let joined = JoinedStreams::new(files, interrupt);
         let unopened = files.iter().skip(1).filter(|file| file.as_os_str() != "-").cloned().collect();
         Ok(Self { unopened, ..Self::new(name, files.first().cloned(), Box::new(joined))? })
     }
@@ -239,102 +235,70 @@ impl Pipeline {
     }
 }
 
-pub(crate) struct UnopenedStream {
-    pub(crate) name: String,
-    pub(crate) open: Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>,
-}
-
 /// The joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
-pub(crate) struct JoinedStreams {
+struct JoinedStreams {
     /// The name and the bytes of the one that is read.
     present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
-    waiting: VecDeque<UnopenedStream>,
+    waiting: VecDeque<PathBuf>,
+    interrupt: Interrupt,
     /// The stage that made all of them, once the first has said so.
     stage: Option<String>,
-    summary: Summary,
-    /// Whether the summary of the present stream was read.
-    is_whole: bool,
-    /// Whether the summary of all was returned.
-    has_ended: bool,
-    /// The flows that have been announced, where streams need not be whole, and may announce a flow again.
-    flows: Option<BTreeSet<u64>>,
+    /// That of all, until it was returned.
+    summary: Option<Summary>,
     bytes: Cursor<Vec<u8>>,
 }
 
 impl JoinedStreams {
-    pub(crate) fn new(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
-        Self {
-            present: None,
-            waiting: streams.into_iter().collect(),
-            stage: None,
-            summary: Summary::default(),
-            is_whole: false,
-            has_ended: false,
-            flows: None,
-            bytes: Cursor::default(),
-        }
-    }
-
-    /// These streams, which need not be whole, and may announce the same flows.
-    pub(crate) fn of_parts(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
-        Self { flows: Some(BTreeSet::new()), ..Self::new(streams) }
-    }
-
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    pub(crate) fn next_frame(&mut self) -> io::Result<Option<Frame>> {
-        loop {
-            if self.present.is_none() {
-                let Some(UnopenedStream { name, open }) = self.waiting.pop_front() else {
-                    let has_ended = std::mem::replace(&mut self.has_ended, true);
-                    return Ok((!has_ended).then(|| Frame::Summary(std::mem::take(&mut self.summary))));
-                };
-                let input = open().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
-                (self.present, self.is_whole) = (Some((name, FrameReader::new(input))), false);
-            }
-            let Some((name, reader)) = &mut self.present else { continue };
-            let fault =
-                |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
-            match reader.next_frame() {
-                Ok(Some(Frame::Hello(hello))) => match &self.stage {
-                    None => {
-                        self.stage = Some(hello.stage.clone());
-                        return Ok(Some(Frame::Hello(hello)));
-                    }
-                    Some(stage) if self.flows.is_none() && *stage != hello.stage => {
-                        return Err(fault(&format!("`{}` made it, and `{stage}` the stream before it", hello.stage)));
-                    }
-                    Some(_) => {}
-                },
-                Ok(Some(Frame::Summary(summary))) => {
-                    add(&mut self.summary, summary);
-                    self.is_whole = true;
-                }
-                Ok(Some(Frame::Flow(flow)))
-                    if self.flows.as_mut().is_some_and(|announced| !announced.insert(flow.flow)) => {}
-                Ok(Some(frame)) => return Ok(Some(frame)),
-                Ok(None) if self.is_whole || self.flows.is_some() => self.present = None,
-                Ok(None) => return Err(cut(name, &"it ends without a `summary`")),
-                Err(error) if error.is_cut() && self.flows.is_some() => self.present = None,
-                Err(error) if error.is_cut() => return Err(cut(name, &error)),
-                Err(ReadError::Io { source, .. }) => {
-                    return Err(io::Error::new(source.kind(), format!("{name}: {source}")));
-                }
-                Err(error) => return Err(fault(&error)),
-            }
-        }
+    fn new(files: &[PathBuf], interrupt: &Interrupt) -> Self {
+        let (waiting, interrupt) = (files.to_vec().into(), interrupt.clone());
+        let summary = Some(Summary::default());
+        Self { present: None, waiting, interrupt, stage: None, summary, bytes: Cursor::default() }
     }
 
     /// The next frame as bytes; none at the end.
     fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
-        let Some(frame) = self.next_frame()? else { return Ok(Vec::new()) };
-        if let Some((_, reader)) = &self.present {
+        loop {
+            let Some((name, reader)) = &mut self.present else {
+                let Some(path) = self.waiting.pop_front() else {
+                    let Some(summary) = self.summary.take() else { return Ok(Vec::new()) };
+                    let mut writer = FrameWriter::new(Vec::new());
+                    return Ok(writer.write(&Frame::Summary(summary)).and_then(|()| writer.into_output())?);
+                };
+                let name = name_of(&path);
+                let opened = bytes_of(&path, &self.interrupt).map_err(|error| named(&name, &error))?;
+                self.present = Some((name, FrameReader::new(opened)));
+                continue;
+            };
+            let fault =
+                |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
+            match reader.next_frame() {
+                Ok(Some(Frame::Hello(hello))) => match &self.stage {
+                    None => self.stage = Some(hello.stage),
+                    Some(stage) if *stage != hello.stage => {
+                        return Err(fault(&format!("`{}` made it, and `{stage}` the stream before it", hello.stage)));
+                    }
+                    Some(_) => continue,
+                },
+                Ok(Some(Frame::Summary(summary))) => {
+                    if let Some(all) = &mut self.summary {
+                        add(all, summary);
+                    }
+                    continue;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    self.present = None;
+                    continue;
+                }
+                Err(error) if error.is_cut() => {
+                    let cut = format!("{name} was cut: {error}");
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cut));
+                }
+                Err(ReadError::Io { source, .. }) => return Err(named(name, &source)),
+                Err(error) => return Err(fault(&error)),
+            }
             return Ok(reader.last_value().to_vec());
         }
-        let mut writer = FrameWriter::new(Vec::new());
-        Ok(writer.write(&frame).and_then(|()| writer.into_output())?)
     }
 }
 
@@ -345,10 +309,6 @@ impl Read for JoinedStreams {
         }
         self.bytes.read(buffer)
     }
-}
-
-fn cut(name: &str, why: &dyn std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} was cut: {why}"))
 }
 
 /// Adds what stages did in another run. Latencies are those of the last run.
@@ -462,53 +422,39 @@ pub(crate) struct RecordedOutput {
     output: Box<dyn Output>,
     recorder: Option<FrameWriter<OutputRecorder>>,
     spent: Duration,
-    failure: Option<WriteError>,
-    is_closed: bool,
 }
 
 impl RecordedOutput {
     pub(crate) fn wrap(output: Box<dyn Output>, recorder: Option<OutputRecorder>) -> Box<dyn Output> {
         let Some(recorder) = recorder else { return output };
-        let recorder = Some(FrameWriter::new(recorder));
-        Box::new(Self { output, recorder, spent: Duration::ZERO, failure: None, is_closed: false })
+        Box::new(Self { output, recorder: Some(FrameWriter::new(recorder)), spent: Duration::ZERO })
     }
 
-    fn record(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
+    fn record(&mut self, frames: &[Frame]) -> io::Result<()> {
         let Some(writer) = &mut self.recorder else { return Ok(()) };
         writer.write_all(frames)?;
         match self.recorder.take_if(|_| matches!(frames.last(), Some(Frame::Summary(_)))) {
-            Some(ended) => Ok(ended.into_output()?.end()?),
+            Some(ended) => ended.into_output()?.end(),
             None => Ok(()),
         }
     }
 }
 
 impl Output for RecordedOutput {
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        if self.is_closed {
-            return Err(Closed);
-        }
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let start = Instant::now();
         let recorded = self.record(frames);
         self.spent += start.elapsed();
-        if let Err(error) = recorded {
-            self.failure = Some(error);
-            (self.recorder, self.is_closed) = (None, true);
-            return Err(Closed);
-        }
+        recorded?;
         self.output.emit_all(frames)
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
-        if self.is_closed { Err(Closed) } else { self.output.flush() }
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 
     fn waited(&self) -> Duration {
         self.output.waited() + self.spent
-    }
-
-    fn failure(&mut self) -> Option<WriteError> {
-        self.failure.take().or_else(|| self.output.failure())
     }
 }
 

@@ -2,7 +2,7 @@
 //! on stderr, and metrics over HTTP.
 //!
 //! A [`Telemetry`] collects the figures of a run. Each stage writes to its own [`Meter`]; observers read them at any
-//! time, without locks on the stage's side:
+//! time:
 //!
 //! ```
 //! use std::time::Duration;
@@ -10,9 +10,9 @@
 //!
 //! let telemetry = Telemetry::new();
 //! let meter = telemetry.meter("record-sizer");
-//! meter.set_counts(FrameCounts { frames_in: 256, frames_out: 100, bytes_in: 90_000 });
-//! meter.service().record_shared(Duration::from_micros(40), 256);
-//! assert_eq!(telemetry.meters()[0].counts().frames_out, 100);
+//! meter.figures().counts = FrameCounts { frames_in: 256, frames_out: 100, bytes_in: 90_000 };
+//! meter.figures().service.record_shared(Duration::from_micros(40), 256);
+//! assert_eq!(telemetry.meters()[0].figures().counts.frames_out, 100);
 //! ```
 
 mod latency;
@@ -28,23 +28,28 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use sizeleak_frame::Notice;
 
-/// The figures of a running stage. Clones share them: the stage writes, observers read, and neither waits.
+/// The figures of a running stage. Clones share them: the stage writes, observers read.
 #[derive(Debug, Clone)]
-pub struct Meter(Arc<Figures>);
+pub struct Meter(Arc<Metered>);
 
 #[derive(Debug)]
-struct Figures {
+struct Metered {
     stage: String,
-    frames_in: AtomicU64,
-    frames_out: AtomicU64,
-    bytes_in: AtomicU64,
-    service: TimeHistogram,
-    queue: TimeHistogram,
+    figures: Mutex<StageFigures>,
     progress: Progress,
+}
+
+/// What a stage has done so far.
+#[derive(Debug, Default)]
+pub struct StageFigures {
+    pub counts: FrameCounts,
+    /// The time it works on a frame.
+    pub service: Latency,
+    /// The time a frame waits for it.
+    pub queue: Latency,
 }
 
 /// How many frames a stage has consumed and made.
@@ -61,15 +66,7 @@ pub struct FrameCounts {
 impl Meter {
     /// A meter for a stage of this name, whose source reports its reading to `progress`.
     pub fn new(stage: &str, progress: &Progress) -> Self {
-        Self(Arc::new(Figures {
-            stage: stage.to_owned(),
-            frames_in: AtomicU64::default(),
-            frames_out: AtomicU64::default(),
-            bytes_in: AtomicU64::default(),
-            service: TimeHistogram::default(),
-            queue: TimeHistogram::default(),
-            progress: progress.clone(),
-        }))
+        Self(Arc::new(Metered { stage: stage.to_owned(), figures: Mutex::default(), progress: progress.clone() }))
     }
 
     pub fn stage(&self) -> &str {
@@ -81,77 +78,9 @@ impl Meter {
         &self.0.progress
     }
 
-    pub fn set_counts(&self, counts: FrameCounts) {
-        self.0.frames_in.store(counts.frames_in, Ordering::Relaxed);
-        self.0.frames_out.store(counts.frames_out, Ordering::Relaxed);
-        self.0.bytes_in.store(counts.bytes_in, Ordering::Relaxed);
-    }
-
-    pub fn counts(&self) -> FrameCounts {
-        FrameCounts {
-            frames_in: self.0.frames_in.load(Ordering::Relaxed),
-            frames_out: self.0.frames_out.load(Ordering::Relaxed),
-            bytes_in: self.0.bytes_in.load(Ordering::Relaxed),
-        }
-    }
-
-    /// The time the stage works on a frame.
-    pub fn service(&self) -> &TimeHistogram {
-        &self.0.service
-    }
-
-    /// The time a frame waits for the stage.
-    pub fn queue(&self) -> &TimeHistogram {
-        &self.0.queue
-    }
-}
-
-/// The bounds of [`TimeHistogram`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
-pub const BOUNDS_NS: [u64; 25] = {
-    let (mut bounds, mut at) = ([0; 25], 0);
-    while at < bounds.len() {
-        bounds[at] = [100, 250, 500][at % 3] * 10_u64.pow(at as u32 / 3);
-        at += 1;
-    }
-    bounds
-};
-
-/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`],
-/// but readable while it is written.
-#[derive(Debug, Default)]
-pub struct TimeHistogram {
-    buckets: [AtomicU64; BOUNDS_NS.len()],
-    beyond: AtomicU64,
-    sum_ns: AtomicU64,
-}
-
-impl TimeHistogram {
-    pub fn record_each(&self, time: Duration, frames: u64) {
-        if frames == 0 {
-            return;
-        }
-        let ns = time.as_nanos() as u64;
-        let bound = BOUNDS_NS.partition_point(|bound| *bound < ns);
-        self.buckets.get(bound).unwrap_or(&self.beyond).fetch_add(frames, Ordering::Relaxed);
-        self.sum_ns.fetch_add(ns.saturating_mul(frames), Ordering::Relaxed);
-    }
-
-    pub fn record_shared(&self, time: Duration, frames: u64) {
-        if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
-            self.record_each(Duration::from_nanos(each), frames);
-        }
-    }
-
-    pub fn buckets(&self) -> impl Iterator<Item = u64> {
-        self.buckets.iter().map(|count| count.load(Ordering::Relaxed))
-    }
-
-    pub fn beyond(&self) -> u64 {
-        self.beyond.load(Ordering::Relaxed)
-    }
-
-    pub fn sum(&self) -> Duration {
-        Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
+    /// The stage waits as long as these are held. It writes them once for some hundred frames.
+    pub fn figures(&self) -> MutexGuard<'_, StageFigures> {
+        lock(&self.0.figures)
     }
 }
 
@@ -219,19 +148,15 @@ fn lock<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Bytes of the input read so far, before decompression, and files. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Counts>);
+pub struct Progress(Arc<Mutex<ReadCounts>>);
 
 #[derive(Debug, Default)]
-struct Counts {
-    read: AtomicU64,
-    /// [`UNKNOWN`] until it is set.
-    total_plus_one: AtomicU64,
-    files_done: AtomicU64,
-    /// 0 until it is set.
-    files: AtomicU64,
+struct ReadCounts {
+    read: u64,
+    total: Option<u64>,
+    files_done: u64,
+    files: Option<u64>,
 }
-
-const UNKNOWN: u64 = 0;
 
 impl Progress {
     pub fn new() -> Self {
@@ -240,38 +165,36 @@ impl Progress {
 
     /// Sets how many bytes there are to read.
     pub fn expect(&self, total: u64) {
-        self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
+        lock(&self.0).total = Some(total);
     }
 
     /// Adds bytes that were read. Call it once per buffer, not per packet.
     pub fn add(&self, bytes: u64) {
-        self.0.read.fetch_add(bytes, Ordering::Relaxed);
+        lock(&self.0).read += bytes;
     }
 
     pub fn expect_files(&self, files: u64) {
-        self.0.files.store(files, Ordering::Relaxed);
+        lock(&self.0).files = Some(files);
     }
 
     pub fn add_files(&self, files: u64) {
-        self.0.files_done.fetch_add(files, Ordering::Relaxed);
+        lock(&self.0).files_done += files;
     }
 
     /// How many files are done, and how many there are; `None` if files are not counted.
     pub fn files(&self) -> Option<(u64, u64)> {
-        let files = self.0.files.load(Ordering::Relaxed);
-        (files > 0).then(|| (self.0.files_done.load(Ordering::Relaxed).min(files), files))
+        let counts = lock(&self.0);
+        let files = counts.files.filter(|files| *files > 0)?;
+        Some((counts.files_done.min(files), files))
     }
 
     pub fn read(&self) -> u64 {
-        self.0.read.load(Ordering::Relaxed)
+        lock(&self.0).read
     }
 
     /// Bytes to read in total; `None` if that is unknown, as for a pipe.
     pub fn total(&self) -> Option<u64> {
-        match self.0.total_plus_one.load(Ordering::Relaxed) {
-            UNKNOWN => None,
-            total => Some(total - 1),
-        }
+        lock(&self.0).total
     }
 }
 
@@ -325,21 +248,6 @@ impl<R: AsFd> AsFd for ProgressReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_counted_in_the_first_bucket_that_holds_them() {
-        assert!(BOUNDS_NS.is_sorted());
-        let times = TimeHistogram::default();
-        for (ns, frames) in [(0, 1), (100, 2), (101, 4), (10_000_000_000, 8), (10_000_000_001, 16)] {
-            times.record_each(Duration::from_nanos(ns), frames);
-        }
-        times.record_shared(Duration::from_nanos(2560), 256);
-        times.record_shared(Duration::from_nanos(1), 0);
-        let within: Vec<u64> = times.buckets().collect();
-        assert_eq!((within[0], within[1], within[24], times.beyond()), (259, 4, 8, 16));
-        assert_eq!(within.iter().sum::<u64>(), 271);
-        assert_eq!(times.sum(), Duration::from_nanos(200 + 404 + 80_000_000_000 + 160_000_000_016 + 2560));
-    }
 
     fn notice(stage: &str, what: String) -> Notice {
         Notice::new(stage.to_owned(), what, String::new())

@@ -1,5 +1,6 @@
 //! The filter's prefilter, when the capture before it applies it, changes no output: frames, batches, counters, errors.
 
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::Frame;
-use sizeleak_platform::runtime::{Closed, Interrupt, Outcome, Output, Runnable, run_fused};
+use sizeleak_platform::runtime::{Interrupt, Outcome, Output, Runnable, run_fused};
 use toml::{Table, Value};
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 20);
@@ -168,12 +169,12 @@ fn pcap(packets: &[GeneratedPacket], times: usize) -> Vec<u8> {
 struct CollectedFrames(Vec<Frame>);
 
 impl Output for CollectedFrames {
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         self.0.append(frames);
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 

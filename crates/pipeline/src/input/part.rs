@@ -7,14 +7,14 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Frame, FrameWriter, Hello, Notice, what};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Notice, Summary, what};
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::Interrupt;
 
 use crate::cause::RunEnding;
 use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
-use crate::recording::{JoinedStreams, Recording, SavedStream, UnopenedStream, decompressed};
+use crate::recording::{Recording, SavedStream, add, decompressed};
 
 /// A file of an input, and the time that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,19 +213,27 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Re
         }
     }
     let mut writer = Recording::of_frames(into)?;
-    let unopened = |part: &InputPart| {
-        let (name, kept) = (part.path.display().to_string(), part.kept.clone());
-        UnopenedStream { name, open: Box::new(|| decompressed(File::open(kept)?)) }
-    };
-    let mut joined = JoinedStreams::of_parts(parts.iter().map(unopened));
-    while let Some(mut frame) = joined.next_frame()? {
-        let shift = shifts.iter().rev().nth(joined.waiting()).copied().unwrap_or_default();
-        move_by(&mut frame, shift);
-        writer.write(&frame)?;
-    }
-    for (part, shift) in parts.iter_mut().zip(shifts) {
+    let (mut summary, mut announced) = (Summary::default(), BTreeSet::new());
+    for (at, (part, shift)) in parts.iter_mut().zip(shifts).enumerate() {
+        let mut reader = FrameReader::new(decompressed(File::open(&part.kept)?)?);
+        loop {
+            match reader.next_frame() {
+                Ok(Some(Frame::Hello(_))) if at > 0 => {}
+                Ok(Some(Frame::Flow(flow))) if !announced.insert(flow.flow) => {}
+                Ok(Some(Frame::Summary(of_part))) => add(&mut summary, of_part),
+                Ok(Some(mut frame)) => {
+                    move_by(&mut frame, shift);
+                    writer.write(&frame)?;
+                }
+                Ok(None) => break,
+                // Its run has failed.
+                Err(error) if error.is_cut() => break,
+                Err(error) => return Err(io::Error::other(error).into()),
+            }
+        }
         part.span = part.span.map(|span| span.map(|time| time.saturating_add(shift)));
     }
+    writer.write(&Frame::Summary(summary))?;
     Ok(Recording::end(writer)?)
 }
 

@@ -1,13 +1,13 @@
 //! Links, from their two ends: where frames come from, and where they go. Between two threads they go through a bounded
 //! channel that carries parcels of frames, between two processes as bytes through a pipe or file.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
-use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame, FrameReader, FrameWriter, ReadError, WriteError};
+use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame, FrameReader, FrameWriter, ReadError};
 use thiserror::Error;
 
 use crate::runtime::Interrupt;
@@ -83,25 +83,27 @@ impl StreamEndCheck {
 #[error("the output is closed")]
 pub struct Closed;
 
+impl From<Closed> for io::Error {
+    fn from(_: Closed) -> Self {
+        ErrorKind::BrokenPipe.into()
+    }
+}
+
 pub trait Emit: Send {
     /// Takes a frame; waits while the receiver is busy.
     fn emit(&mut self, frame: Frame) -> Result<(), Closed>;
 }
 
+/// Nothing is sent to it after an error: [`ErrorKind::BrokenPipe`] if just the receiver went away.
 pub trait Output: Send {
     /// Takes frames in order and leaves the vector empty.
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed>;
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()>;
 
     /// Sends what is buffered; called before waiting for input, so that live captures are not delayed.
-    fn flush(&mut self) -> Result<(), Closed>;
+    fn flush(&mut self) -> io::Result<()>;
 
     /// The time spent waiting for the receiver so far, which is not service time of the stage.
     fn waited(&self) -> Duration;
-
-    /// Why it closed, if that was an error and not just a receiver that went away.
-    fn failure(&mut self) -> Option<WriteError> {
-        None
-    }
 }
 
 impl Emit for Vec<Frame> {
@@ -136,7 +138,7 @@ pub struct ChannelOutput {
 }
 
 impl Output for ChannelOutput {
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let holds_buffers = frames.iter_mut().fold(false, |any, frame| self.count(frame) | any);
         if self.parcel.is_empty() {
             mem::swap(&mut self.parcel, frames);
@@ -147,7 +149,7 @@ impl Output for ChannelOutput {
         if holds_buffers || is_large { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
+    fn flush(&mut self) -> io::Result<()> {
         if self.parcel.is_empty() {
             return Ok(());
         }
@@ -157,11 +159,11 @@ impl Output for ChannelOutput {
         let next = Vec::with_capacity(self.parcel.len());
         match self.sender.try_send(Parcel { since, frames: mem::replace(&mut self.parcel, next) }) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Disconnected(_)) => Err(Closed),
+            Err(TrySendError::Disconnected(_)) => Err(Closed.into()),
             Err(TrySendError::Full(parcel)) => {
                 let sent = self.sender.send(parcel);
                 self.waited += since.elapsed();
-                sent.map_err(|SendError(_)| Closed)
+                sent.map_err(|SendError(_)| Closed.into())
             }
         }
     }
@@ -301,51 +303,27 @@ impl<R: Read> Input for StreamInput<R> {
 }
 
 #[derive(Debug)]
-pub struct StreamOutput<W> {
-    writer: FrameWriter<TimedWriter<W>>,
-    failure: Option<WriteError>,
-    closed: bool,
-}
+pub struct StreamOutput<W>(FrameWriter<TimedWriter<W>>);
 
 impl<W: Write> StreamOutput<W> {
     pub fn new(output: W) -> Self {
-        Self { writer: FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }), failure: None, closed: false }
-    }
-
-    /// Writes, unless it is closed, and keeps why that failed.
-    fn write(
-        &mut self,
-        write: impl FnOnce(&mut FrameWriter<TimedWriter<W>>) -> Result<(), WriteError>,
-    ) -> Result<(), Closed> {
-        if self.closed {
-            return Err(Closed);
-        }
-        write(&mut self.writer).map_err(|error| {
-            self.closed = true;
-            let is_unread = matches!(&error, WriteError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe);
-            self.failure = (!is_unread).then_some(error);
-            Closed
-        })
+        Self(FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }))
     }
 }
 
 impl<W: Write + Send> Output for StreamOutput<W> {
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        let taken = self.write(|writer| writer.write_all(frames));
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        let taken = self.0.write_all(frames);
         frames.clear();
-        taken
+        Ok(taken?)
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
-        self.write(FrameWriter::flush)
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(self.0.flush()?)
     }
 
     fn waited(&self) -> Duration {
-        self.writer.output().waited
-    }
-
-    fn failure(&mut self) -> Option<WriteError> {
-        self.failure.take()
+        self.0.output().waited
     }
 }
 

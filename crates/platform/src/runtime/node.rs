@@ -3,6 +3,7 @@
 //! receives them, or by the stage before on the same thread, without a channel or a copy.
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::runtime::{
     Closed, Emit, FusedStage, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Runnable, Stage,
     StageError, StateError, StateSlot,
 };
-use crate::telemetry::{FrameCounts, Latency, Meter, Progress};
+use crate::telemetry::{FrameCounts, Meter, Progress};
 
 /// A stage that is ready to run, with what all stages share.
 #[derive(Debug)]
@@ -26,8 +27,6 @@ pub struct Node<S> {
     cut: Option<String>,
     pub(crate) frames_in: u64,
     bytes_in: u64,
-    service: Latency,
-    queue: Latency,
     pub(crate) meter: Meter,
     /// Where to leave the state of the stage instead of finishing it.
     pub(crate) slot: Option<StateSlot>,
@@ -44,8 +43,6 @@ impl<S: Stage> Node<S> {
             cut: None,
             frames_in: 0,
             bytes_in: 0,
-            service: Latency::new(),
-            queue: Latency::new(),
             meter: Meter::new(S::NAME, &Progress::new()),
             slot: None,
             counted_before: BTreeMap::new(),
@@ -78,11 +75,10 @@ impl<S: Stage> Node<S> {
 
     /// Records that `frames` frames took `service` together, after each had waited for `queue`.
     pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &NodeOutput<'_>) {
-        self.service.record_shared(service, frames);
-        self.queue.record_each(queue, frames);
-        out.meter.service().record_shared(service, frames);
-        out.meter.queue().record_each(queue, frames);
-        self.publish(out);
+        let mut figures = self.meter.figures();
+        figures.service.record_shared(service, frames);
+        figures.queue.record_each(queue, frames);
+        figures.counts = self.counts(out);
     }
 
     pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
@@ -96,8 +92,11 @@ impl<S: Stage> Node<S> {
             (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
             (finished, _) => finished?,
         }
-        self.service.record_each(start.elapsed(), 1);
-        self.publish(out);
+        let counts = self.counts(out);
+        let mut figures = self.meter.figures();
+        figures.service.record_each(start.elapsed(), 1);
+        figures.counts = counts;
+        drop(figures);
         match &input {
             Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
             Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
@@ -124,10 +123,6 @@ impl<S: Stage> Node<S> {
         }
     }
 
-    fn publish(&self, out: &NodeOutput<'_>) {
-        out.meter.set_counts(self.counts(out));
-    }
-
     fn send_hello(&mut self, before: Option<Hello>, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
         self.has_sent_hello = true;
         out.send_hello(S::NAME, before)
@@ -147,18 +142,19 @@ impl<S: Stage> Node<S> {
 
     fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
         let before = mem::take(&mut self.upstream);
-        out.send_summary(before, own_row(S::NAME, self.counts(out), self.counters(), [&self.service, &self.queue]))
+        out.send_summary(before, own_row(S::NAME, self.counts(out), self.counters(), &self.meter))
     }
 }
 
-/// The row of a stage in `summary`, with the times that it worked on a frame, and that a frame waited for it.
+/// The row of a stage in `summary`, with the times that its meter has.
 pub(crate) fn own_row(
     stage: &str,
     FrameCounts { frames_in, frames_out, bytes_in }: FrameCounts,
     counters: BTreeMap<String, u64>,
-    [service, queue]: [&Latency; 2],
+    meter: &Meter,
 ) -> StageSummary {
-    let (latency, queue) = (service.to_bytes(), queue.to_bytes());
+    let figures = meter.figures();
+    let (latency, queue) = (figures.service.to_bytes(), figures.queue.to_bytes());
     StageSummary { stage: stage.to_owned(), frames_in, frames_out, bytes_in, counters, latency, queue }
 }
 
@@ -169,11 +165,13 @@ pub(crate) struct NodeOutput<'a> {
     observer: Observer<'a>,
     pub(crate) frames: u64,
     pub(crate) meter: Meter,
+    /// Why nothing more is sent.
+    error: Option<io::Error>,
 }
 
 impl<'a> NodeOutput<'a> {
     pub(crate) fn new(output: &'a mut dyn Output, observer: Observer<'a>, meter: Meter) -> Self {
-        Self { output, gathered: Vec::new(), observer, frames: 0, meter }
+        Self { output, gathered: Vec::new(), observer, frames: 0, meter, error: None }
     }
 
     pub(crate) fn send_hello(&mut self, stage: &str, before: Option<Hello>) -> Result<(), Closed> {
@@ -183,15 +181,6 @@ impl<'a> NodeOutput<'a> {
             upstream
         });
         self.pass(Frame::from(Hello { upstream, ..Hello::of(stage) }))
-    }
-
-    #[inline(never)]
-    fn emit_other(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.frames += frame.rows();
-        if matches!(frame, Frame::Notice(_)) {
-            self.observe(&frame);
-        }
-        self.pass(frame)
     }
 
     /// Ends the stream with what the stages `before` did, and the row of this one.
@@ -219,18 +208,18 @@ impl<'a> NodeOutput<'a> {
     }
 
     pub(crate) fn send_gathered(&mut self) -> Result<(), Closed> {
-        if self.gathered.is_empty() {
-            return Ok(());
+        if self.error.is_none() && !self.gathered.is_empty() {
+            self.error = self.output.emit_all(&mut self.gathered).err();
         }
-        let taken = self.output.emit_all(&mut self.gathered);
         // Frames that the output did not accept are not sent again.
         self.gathered.clear();
-        taken
+        if self.error.is_none() { Ok(()) } else { Err(Closed) }
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Closed> {
         self.send_gathered()?;
-        self.output.flush()
+        self.error = self.output.flush().err();
+        if self.error.is_none() { Ok(()) } else { Err(Closed) }
     }
 
     pub(crate) fn waited(&self) -> Duration {
@@ -250,7 +239,7 @@ impl<'a> NodeOutput<'a> {
         };
         let flushed = self.flush();
         info!(stage, frames_out = self.frames, "has ended");
-        match (self.output.failure(), flushed, outcome) {
+        match (self.error.take().filter(|error| error.kind() != ErrorKind::BrokenPipe), flushed, outcome) {
             (_, _, Outcome::Failed(cause)) => Outcome::Failed(cause),
             (Some(error), _, _) => Outcome::Failed(format!("the output cannot be written: {error}")),
             (None, Err(Closed), _) => Outcome::Closed,
@@ -261,11 +250,10 @@ impl<'a> NodeOutput<'a> {
 
 impl Emit for NodeOutput<'_> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        // Most frames are records.
-        if !matches!(frame, Frame::Record(_)) {
-            return self.emit_other(frame);
+        self.frames += frame.rows();
+        if matches!(frame, Frame::Notice(_)) {
+            self.observe(&frame);
         }
-        self.frames += 1;
         self.pass(frame)
     }
 }
@@ -357,9 +345,9 @@ impl<'a, S: Stage> RunningNode<'a, S> {
 }
 
 impl<S: Stage> Output for RunningNode<'_, S> {
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         if self.outcome.is_some() {
-            return Err(Closed);
+            return Err(Closed.into());
         }
         self.end_check.check_all(frames);
         if self.gathered.is_empty() && frames.first().is_some_and(|frame| !frame.is_batch()) {
@@ -368,15 +356,15 @@ impl<S: Stage> Output for RunningNode<'_, S> {
         // The reader needs the buffer of a batch.
         let is_due = frames.iter().any(Frame::is_batch) || self.gathered.len() + frames.len() >= BATCH_ROWS;
         self.gathered.append(frames);
-        if is_due { self.process_gathered() } else { Ok(()) }
+        if is_due { Ok(self.process_gathered()?) } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
+    fn flush(&mut self) -> io::Result<()> {
         self.process_gathered()?;
         let start = Instant::now();
         let flushed = self.out.flush();
         self.spent += start.elapsed();
-        flushed
+        Ok(flushed?)
     }
 
     fn waited(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::telemetry::{FrameCounts, Latency, Meter, Progress};
+use crate::telemetry::{FrameCounts, Meter, Progress};
 use sizeleak_frame::{Frame, Summary};
 use tracing::debug;
 
@@ -66,8 +66,7 @@ impl<S: Source> SourceNode<S> {
     fn run(&mut self, out: &mut NodeOutput<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
         out.send_hello(S::NAME, None)?;
         let waited = out.waited();
-        let mut timed =
-            TimedEmit { out, service: Latency::new(), since: Instant::now(), waited, traffic: FrameCounts::default() };
+        let mut timed = TimedEmit { out, since: Instant::now(), waited, traffic: FrameCounts::default() };
         let ran = self.source.run(&mut timed, interrupt);
         let SourceCounts { bytes_in, frames_in, counters } = self.source.counts();
         timed.publish(frames_in);
@@ -77,7 +76,7 @@ impl<S: Source> SourceNode<S> {
         }
         let counts = FrameCounts { frames_in, frames_out: timed.out.frames, bytes_in };
         let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        let own = own_row(S::NAME, counts, counters, [&timed.service, &Latency::new()]);
+        let own = own_row(S::NAME, counts, counters, &timed.out.meter);
         out.send_summary(Summary::default(), own)?;
         Ok(if interrupt.is_set() { Outcome::Interrupted } else { Outcome::Done })
     }
@@ -120,7 +119,6 @@ impl<S: Source> Runnable for SourceNode<S> {
 /// Measures the time between two frames, without waiting for the output, as the service time of the second.
 struct TimedEmit<'a, 'b> {
     out: &'a mut NodeOutput<'b>,
-    service: Latency,
     since: Instant,
     waited: Duration,
     /// What it emitted, without notices.
@@ -130,7 +128,7 @@ struct TimedEmit<'a, 'b> {
 impl TimedEmit<'_, '_> {
     fn publish(&self, frames_in: u64) {
         let (frames_out, bytes_in) = (self.out.frames, self.traffic.bytes_in);
-        self.out.meter.set_counts(FrameCounts { frames_in, frames_out, bytes_in });
+        self.out.meter.figures().counts = FrameCounts { frames_in, frames_out, bytes_in };
     }
 }
 
@@ -138,8 +136,7 @@ impl Emit for TimedEmit<'_, '_> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         let rows = frame.rows();
         let elapsed = self.since.elapsed().saturating_sub(self.out.waited().saturating_sub(self.waited));
-        self.service.record_shared(elapsed, rows);
-        self.out.meter.service().record_shared(elapsed, rows);
+        self.out.meter.figures().service.record_shared(elapsed, rows);
         if !matches!(frame, Frame::Notice(_)) {
             self.traffic.frames_in += rows;
             self.traffic.bytes_in = self.traffic.bytes_in.saturating_add(frame.traffic_bytes());

@@ -16,6 +16,8 @@ use sizeleak_text::{escaped, fitted, width};
 #[derive(Debug, Clone)]
 pub struct Latency {
     histogram: Histogram<u64>,
+    /// The sum of the times recorded, which the encoding does not hold.
+    sum: Duration,
 }
 
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -23,14 +25,16 @@ const LONGEST_NS: u64 = 60_000_000_000;
 /// The initial upper bound, which grows on demand: most stages never see a longer time.
 const INITIAL_MAX_NS: u64 = 100_000;
 
-impl Latency {
-    #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "the bounds are constants the histogram takes")]
-    pub fn new() -> Self {
+impl Default for Latency {
+    #[expect(clippy::expect_used, reason = "the bounds are constants the histogram takes")]
+    fn default() -> Self {
         let mut histogram = Histogram::new_with_bounds(1, INITIAL_MAX_NS, 3).expect("bounds of a histogram");
         histogram.auto(true);
-        Self { histogram }
+        Self { histogram, sum: Duration::ZERO }
     }
+}
 
+impl Latency {
     pub fn record_shared(&mut self, time: Duration, frames: u64) {
         if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
             self.record_each(Duration::from_nanos(each), frames);
@@ -42,11 +46,17 @@ impl Latency {
             let time_ns = (time.as_nanos() as u64).clamp(1, LONGEST_NS);
             // Cannot fail: the histogram grows up to the bound.
             let _recorded = self.histogram.record_n(time_ns, frames);
+            let sum_ns = (time.as_nanos() as u64).saturating_mul(frames);
+            self.sum = self.sum.saturating_add(Duration::from_nanos(sum_ns));
         }
     }
 
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
+    }
+
+    pub fn sum(&self) -> Duration {
+        self.sum
     }
 
     /// `HdrHistogram`'s V2 format, deflated, as `summary` carries it.
@@ -70,13 +80,7 @@ impl Latency {
         if histogram.len() == u64::MAX {
             return Err("it counts more than 64 bits hold".to_owned());
         }
-        Ok(Self { histogram })
-    }
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self::new()
+        Ok(Self { histogram, sum: Duration::ZERO })
     }
 }
 
@@ -199,15 +203,17 @@ impl Display for LatencyTable<'_> {
 }
 
 fn write_quantiles(formatter: &mut Formatter<'_>, histogram: &[u8]) -> std::fmt::Result {
-    let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty());
-    for (_, quantile) in QUANTILES {
-        let text = latency.as_ref().map_or_else(
-            || "-".to_owned(),
-            |latency| short(Duration::from_nanos(latency.histogram().value_at_quantile(quantile))),
-        );
+    for time_ns in quantiles_ns(histogram) {
+        let text = time_ns.map_or_else(|| "-".to_owned(), |time_ns| short(Duration::from_nanos(time_ns)));
         write!(formatter, "  {text:>12}")?;
     }
     Ok(())
+}
+
+/// The times at [`QUANTILES`]; `None` for a histogram that cannot be decoded or has no times.
+pub(crate) fn quantiles_ns(histogram: &[u8]) -> [Option<u64>; 3] {
+    let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty());
+    QUANTILES.map(|(_, quantile)| Some(latency.as_ref()?.histogram().value_at_quantile(quantile)))
 }
 
 fn short(duration: Duration) -> String {
@@ -263,7 +269,7 @@ mod tests {
 
     #[test]
     fn histogram_survives_encoding() {
-        let mut latency = Latency::new();
+        let mut latency = Latency::default();
         latency.record_shared(Duration::from_nanos(2560), 256);
         latency.record_each(Duration::from_secs(100), 1);
         latency.record_shared(Duration::from_secs(1), 0);
@@ -276,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_histogram_whose_counts_overflow_is_refused() {
-        let mut latency = Latency::new();
+        let mut latency = Latency::default();
         for each_ns in 1..4 {
             latency.record_each(Duration::from_nanos(each_ns), 1 << 62);
         }
@@ -340,7 +346,7 @@ mod tests {
     }
 
     fn summary() -> Summary {
-        let mut latency = Latency::new();
+        let mut latency = Latency::default();
         latency.record_each(Duration::from_micros(20), 3);
         let row = StageSummary {
             stage: "my segmenter,x".into(),

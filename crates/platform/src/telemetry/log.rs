@@ -23,7 +23,8 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{fmt, registry};
 
-use crate::telemetry::{Latency, LatencyTable};
+use crate::telemetry::LatencyTable;
+use crate::telemetry::latency::quantiles_ns;
 
 /// The heading of flags for messages on stderr, in the help of all programs.
 pub const MESSAGES: &str = "Messages";
@@ -155,22 +156,20 @@ pub fn say_latency(speaker: &str, summary: &Summary) {
         return show(&LatencyTable(summary).to_string());
     }
     for row in &summary.stages {
-        let at = |histogram: &[u8], quantile| {
-            let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty());
-            latency.map(|latency| latency.histogram().value_at_quantile(quantile))
-        };
+        let [service_p50_ns, service_p99_ns, service_max_ns] = quantiles_ns(&row.latency);
+        let [queue_p50_ns, queue_p99_ns, queue_max_ns] = quantiles_ns(&row.queue);
         info!(
             target: SAID,
             speaker,
             stage = row.stage,
             frames_in = row.frames_in,
             frames_out = row.frames_out,
-            service_p50_ns = at(&row.latency, 0.5),
-            service_p99_ns = at(&row.latency, 0.99),
-            service_max_ns = at(&row.latency, 1.0),
-            queue_p50_ns = at(&row.queue, 0.5),
-            queue_p99_ns = at(&row.queue, 0.99),
-            queue_max_ns = at(&row.queue, 1.0),
+            service_p50_ns,
+            service_p99_ns,
+            service_max_ns,
+            queue_p50_ns,
+            queue_p99_ns,
+            queue_max_ns,
             "latency"
         );
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use httparse::{EMPTY_HEADER, Error, Status};
 
-use crate::telemetry::{BOUNDS_NS, Meter, Telemetry, TimeHistogram};
+use crate::telemetry::{Latency, Meter, StageFigures, Telemetry};
 
 /// How many connections are open at once; beyond that the oldest one is closed.
 const MAX_CONNECTIONS: usize = 8;
@@ -317,13 +317,13 @@ fn input(text: &mut Exposition, telemetry: &Telemetry) {
 
 fn stages(text: &mut Exposition, meters: &[Meter]) {
     let help = "Frames that a stage took, rows of batches each; of a capture, packets";
-    counter(text, "frames_in", None, help, meters, |meter| meter.counts().frames_in);
+    counter(text, "frames_in", None, help, meters, |meter| meter.figures().counts.frames_in);
     let help = "Frames that a stage made, rows of batches each";
-    counter(text, "frames_out", None, help, meters, |meter| meter.counts().frames_out);
+    counter(text, "frames_out", None, help, meters, |meter| meter.figures().counts.frames_out);
     let help = "Bytes of traffic in the frames that a stage took";
-    counter(text, "traffic_in_bytes", Some("bytes"), help, meters, |meter| meter.counts().bytes_in);
-    histogram(text, "service_seconds", "Time a stage worked on a frame", meters, Meter::service);
-    histogram(text, "queue_seconds", "Time a frame waited for a stage", meters, Meter::queue);
+    counter(text, "traffic_in_bytes", Some("bytes"), help, meters, |meter| meter.figures().counts.bytes_in);
+    histogram(text, "service_seconds", "Time a stage worked on a frame", meters, |figures| &figures.service);
+    histogram(text, "queue_seconds", "Time a frame waited for a stage", meters, |figures| &figures.queue);
 }
 
 fn notices_and_output(text: &mut Exposition, telemetry: &Telemetry) {
@@ -352,29 +352,35 @@ fn counter(
     }
 }
 
+/// The bounds of histograms, in nanoseconds: three for every power of ten from 100 ns to 10 s.
+const BOUNDS_NS: [u64; 25] = {
+    let (mut bounds, mut at) = ([0; 25], 0);
+    while at < bounds.len() {
+        bounds[at] = [100, 250, 500][at % 3] * 10_u64.pow(at as u32 / 3);
+        at += 1;
+    }
+    bounds
+};
+
 fn histogram(
     text: &mut Exposition,
     name: &str,
     help: &str,
     meters: &[Meter],
-    times: impl Fn(&Meter) -> &TimeHistogram,
+    times: impl Fn(&StageFigures) -> &Latency,
 ) {
     text.family(name, Some("seconds"), "histogram", help);
     for meter in meters {
-        let (times, stage) = (times(meter), ("stage", meter.stage()));
-        // Counts up to each bound, the last of which is the count of all, so that they agree.
-        let counts = times.buckets().chain([times.beyond()]);
-        let up_to_bounds = counts.scan(0, |sum, count| {
-            *sum += count;
-            Some(*sum)
-        });
-        let buckets: Vec<u64> = up_to_bounds.collect();
+        let (figures, stage) = (meter.figures(), ("stage", meter.stage()));
+        let times = times(&figures);
+        let all = times.histogram().len();
         text.sample(&format!("{name}_sum"), &[stage], number(times.sum().as_secs_f64()));
-        text.sample(&format!("{name}_count"), &[stage], buckets.last().unwrap_or(&0));
-        let bounds = BOUNDS_NS.iter().map(|bound| number(*bound as f64 / 1e9)).chain(["+Inf".to_owned()]);
-        for (bound, count) in bounds.zip(&buckets) {
-            text.sample(&format!("{name}_bucket"), &[("le", &bound), stage], count);
+        text.sample(&format!("{name}_count"), &[stage], all);
+        for bound in BOUNDS_NS {
+            let up_to_bound = times.histogram().count_between(0, bound);
+            text.sample(&format!("{name}_bucket"), &[("le", &number(bound as f64 / 1e9)), stage], up_to_bound);
         }
+        text.sample(&format!("{name}_bucket"), &[("le", "+Inf"), stage], all);
     }
 }
 

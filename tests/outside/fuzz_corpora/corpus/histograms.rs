@@ -8,13 +8,13 @@ use sizeleak_platform::telemetry::Latency;
 const COOKIE: u32 = 0x1c84_9304;
 
 pub(super) fn inputs() -> Vec<(&'static str, Vec<u8>)> {
-    let mut latency = Latency::new();
+    let mut latency = Latency::default();
     let empty = latency.to_bytes();
     for exponent in 0..36 {
         latency.record_each(Duration::from_nanos(1 << exponent), 1 << (exponent / 2));
     }
     let full = latency.to_bytes();
-    let mut overflowing = Latency::new();
+    let mut overflowing = Latency::default();
     (1..5).for_each(|ns| overflowing.record_each(Duration::from_nanos(ns), 1 << 62));
     let long = [&COOKIE.to_be_bytes()[..], &u32::MAX.to_be_bytes(), &full[8..]].concat();
     vec![

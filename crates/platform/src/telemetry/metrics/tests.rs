@@ -178,9 +178,9 @@ fn every_beginning_of_a_request_is_incomplete() {
 fn text_holds_every_figure() {
     let telemetry = Telemetry::new();
     let meter = telemetry.meter("my \"stage\"\n");
-    meter.set_counts(FrameCounts { frames_in: 3, frames_out: 2, bytes_in: 100 });
-    meter.service().record_each(Duration::from_micros(3), 2);
-    meter.service().record_each(Duration::from_secs(11), 1);
+    meter.figures().counts = FrameCounts { frames_in: 3, frames_out: 2, bytes_in: 100 };
+    meter.figures().service.record_each(Duration::from_micros(3), 2);
+    meter.figures().service.record_each(Duration::from_secs(11), 1);
     telemetry.progress().add(7);
     let lines = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
     let before = text(&telemetry);
