@@ -33,7 +33,7 @@ pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
     let mut records = 0;
     let mut write = |frames: &mut Vec<Frame>| {
         records += frames.len() as u64;
-        let written = writer.write_all(frames).map_err(io::Error::other);
+        let written = writer.write_all(frames);
         frames.clear();
         written
     };
@@ -43,7 +43,7 @@ pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
         if frames.len() < BATCH_ROWS { Ok(()) } else { write(&mut frames) }
     })?;
     write(&mut frames)?;
-    writer.flush().map_err(io::Error::other)?;
+    writer.flush()?;
     Ok(records)
 }
 

@@ -101,28 +101,6 @@ pub struct FrameWriter<W> {
     buffer: Vec<u8>,
 }
 
-#[derive(Debug, Error)]
-pub enum WriteError {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(
-        "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list \
-         fewer candidates"
-    )]
-    TooLarge { kind: String, bytes: usize },
-    #[error("a frame of kind `{kind}` cannot be encoded: {fault}")]
-    Encode { kind: String, fault: String },
-}
-
-impl From<WriteError> for io::Error {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Io(error) => error,
-            other => Self::other(other),
-        }
-    }
-}
-
 impl<W: Write> FrameWriter<W> {
     pub fn new(output: W) -> Self {
         Self { output, buffer: Vec::with_capacity(2 * BATCH_BYTES) }
@@ -131,19 +109,25 @@ impl<W: Write> FrameWriter<W> {
     /// Adds a frame; it reaches the output when the buffer is full or at the next [`FrameWriter::flush`].
     ///
     /// # Errors
-    /// [`WriteError`]; the stream still ends after a whole frame.
+    /// I/O errors of the output, and a frame that cannot be encoded or is too large; the stream still ends after a whole
+    /// frame.
     #[inline]
-    pub fn write(&mut self, frame: &Frame) -> Result<(), WriteError> {
+    pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         let start = self.buffer.len();
         let encoded = codec::encode(frame, &mut self.buffer);
         let bytes = self.buffer.len() - start;
         if encoded.is_err() || bytes > MAX_VALUE_BYTES {
             self.buffer.truncate(start);
         }
-        let kind = || frame.kind().to_owned();
-        encoded.map_err(|error| WriteError::Encode { kind: kind(), fault: error.to_string() })?;
+        let kind = frame.kind();
+        if let Err(fault) = encoded {
+            return Err(io::Error::other(format!("a frame of kind `{kind}` cannot be encoded: {fault}")));
+        }
         if bytes > MAX_VALUE_BYTES {
-            return Err(WriteError::TooLarge { kind: kind(), bytes });
+            return Err(io::Error::other(format!(
+                "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list \
+                 fewer candidates"
+            )));
         }
         if self.buffer.len() >= BATCH_BYTES {
             self.write_buffer()?;
@@ -154,14 +138,14 @@ impl<W: Write> FrameWriter<W> {
     /// Adds frames in order.
     ///
     /// # Errors
-    /// [`WriteError`]; the frames before are written, and the stream still ends after a whole frame.
-    pub fn write_all(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
+    /// As [`FrameWriter::write`]; the frames before are written.
+    pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
         frames.iter().try_for_each(|frame| self.write(frame))
     }
 
-    pub fn flush(&mut self) -> Result<(), WriteError> {
+    pub fn flush(&mut self) -> io::Result<()> {
         self.write_buffer()?;
-        Ok(self.output.flush()?)
+        self.output.flush()
     }
 
     pub fn output(&self) -> &W {
@@ -169,7 +153,7 @@ impl<W: Write> FrameWriter<W> {
     }
 
     /// The output, after everything has been written.
-    pub fn into_output(mut self) -> Result<W, WriteError> {
+    pub fn into_output(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.output)
     }

@@ -41,7 +41,7 @@ pub use batch::{
     Batch, BatchIter, OwnedSegment, Packet, PacketRow, Packets, Row, Segment, SegmentRow, Segments, SkippedPackets,
 };
 pub use buffer::{ReadBuffer, SpareBuffers};
-pub use codec::{FrameSink, FrameWriter, NotFrame, WriteError};
+pub use codec::{FrameSink, FrameWriter, NotFrame};
 pub use command::{
     Command, Correction, HabitFactors, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, RecurringClass, SharedList, Shift,
     SingleReply, WeightedEpsilon,

@@ -83,7 +83,7 @@ impl<W: Write + Send> OutputWriter<W> {
     pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
         if let Target::Frames(writer) = &mut self.target {
-            return if is_selected { Ok(writer.write_all(frames)?) } else { Ok(()) };
+            return if is_selected { writer.write_all(frames) } else { Ok(()) };
         }
         for frame in frames {
             // One that is not selected may describe others.
@@ -112,7 +112,7 @@ impl<W: Write + Send> OutputWriter<W> {
 
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::Frames(writer) => Ok(writer.flush()?),
+            Target::Frames(writer) => writer.flush(),
             Target::Text { format, output } => {
                 format.write_header(output)?;
                 output.flush()

@@ -5,7 +5,6 @@ use std::fmt::{Display, Formatter};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::WriteError;
 use strsim::{damerau_levenshtein, jaro_winkler};
 use thiserror::Error;
 
@@ -104,12 +103,6 @@ pub enum InputError {
     NoCommands(Box<TrafficSeen>),
     #[error("a temporary file for the traffic cannot be used: {0}")]
     Recording(#[from] io::Error),
-}
-
-impl From<WriteError> for InputError {
-    fn from(error: WriteError) -> Self {
-        Self::Recording(error.into())
-    }
 }
 
 impl InputError {

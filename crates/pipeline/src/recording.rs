@@ -262,7 +262,7 @@ impl JoinedStreams {
                 let Some(path) = self.waiting.pop_front() else {
                     let Some(summary) = self.summary.take() else { return Ok(Vec::new()) };
                     let mut writer = FrameWriter::new(Vec::new());
-                    return Ok(writer.write(&Frame::Summary(summary)).and_then(|()| writer.into_output())?);
+                    return writer.write(&Frame::Summary(summary)).and_then(|()| writer.into_output());
                 };
                 let name = name_of(&path);
                 let opened = bytes_of(&path, &self.interrupt).map_err(|error| named(&name, &error))?;

@@ -58,10 +58,8 @@ impl<'a> PartRecorder<'a> {
             // A run that failed at once may not even have said who it is.
             let hello = (!is_begun && !matches!(frame, Frame::Hello(_))).then(|| Hello::of(self.stage).into());
             is_begun = true;
-            hello.iter().chain([&frame]).try_for_each(|frame| writer.write(frame)).map_err(|error| {
-                failure = Some(io::Error::other(error.to_string()));
-                error.into()
-            })
+            let written = hello.iter().chain([&frame]).try_for_each(|frame| writer.write(frame));
+            written.inspect_err(|error| failure = Some(io::Error::other(error.to_string())))
         };
         let ended = front.prepare_from(from)?.run(&own_interrupt()?, &mut sink);
         failure.map_or(Ok(()), Err)?;

@@ -315,11 +315,11 @@ impl<W: Write + Send> Output for StreamOutput<W> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let taken = self.0.write_all(frames);
         frames.clear();
-        Ok(taken?)
+        taken
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(self.0.flush()?)
+        self.0.flush()
     }
 
     fn waited(&self) -> Duration {
