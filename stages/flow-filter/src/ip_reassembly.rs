@@ -75,18 +75,8 @@ pub(crate) struct IpReassembly {
     limits: FragmentLimits,
     /// In the order in which they began: few enough to look through all.
     partial: VecDeque<PartialPacket>,
-    /// What each source has sent to each destination.
-    #[serde(skip)]
-    pairs: HashMap<[IpAddr; 2], Held, RandomState>,
     /// When the last fragment was captured. One odd time shows no timeout: two in a row do.
     last_ns: Option<i64>,
-}
-
-/// What is kept for a pair of hosts.
-#[derive(Debug, Clone, Copy, Default)]
-struct Held {
-    packets: usize,
-    bytes: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,18 +101,12 @@ struct Piece {
 
 impl IpReassembly {
     pub(crate) fn new(limits: FragmentLimits) -> Self {
-        Self { limits, partial: VecDeque::new(), pairs: HashMap::default(), last_ns: None }
+        Self { limits, partial: VecDeque::new(), last_ns: None }
     }
 
     /// The packets that were read from a state, with the limits of this reassembly.
     pub(crate) fn restored(&self, read: Self) -> Self {
-        let mut restored = Self { limits: self.limits, ..read };
-        for partial in &restored.partial {
-            let held = restored.pairs.entry(partial.key.pair()).or_default();
-            held.packets += 1;
-            held.bytes += partial.bytes;
-        }
-        restored
+        Self { limits: self.limits, ..read }
     }
 
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
@@ -152,14 +136,11 @@ impl IpReassembly {
         if let Some(at) = known.take_if(|at| self.partial.get(*at).is_some_and(is_left)) {
             self.give_up(at, incomplete);
         }
-        let held = self.pairs.entry(key.pair()).or_default();
         let at = known.unwrap_or_else(|| {
-            held.packets += 1;
             self.partial.push_back(PartialPacket::new(key, time_ns));
             self.partial.len() - 1
         });
         let Some(partial) = self.partial.get_mut(at) else { return Ok(None) };
-        let before = partial.bytes;
         if fragment.is_last {
             partial.end.get_or_insert(end);
         }
@@ -167,15 +148,14 @@ impl IpReassembly {
             partial.protocol = packet.payload.protocol;
         }
         partial.add(start, end, payload.data());
-        held.bytes += partial.bytes - before;
         if partial.is_complete() {
-            return Ok(self.remove(at).map(PartialPacket::into_payload));
+            return Ok(self.partial.remove(at).map(PartialPacket::into_payload));
         }
         while self.partial.len() > self.limits.packets {
-            self.give_up_of_greatest(incomplete, |held| held.packets);
+            self.give_up_of_greatest(incomplete, |_| 1);
         }
-        while self.pairs.values().map(|held| held.bytes).sum::<usize>() > self.limits.bytes {
-            self.give_up_of_greatest(incomplete, |held| held.bytes);
+        while self.partial.iter().map(|partial| partial.bytes).sum::<usize>() > self.limits.bytes {
+            self.give_up_of_greatest(incomplete, |partial| partial.bytes);
         }
         Ok(None)
     }
@@ -199,32 +179,27 @@ impl IpReassembly {
         incomplete
     }
 
-    /// Gives up the oldest packet of the pair that holds most.
-    fn give_up_of_greatest(&mut self, incomplete: &mut Vec<IncompletePacket>, amount: impl Fn(&Held) -> usize) {
-        let most = self.pairs.values().map(&amount).max().unwrap_or_default();
-        let is_of_greatest = |key: &PacketKey| self.pairs.get(&key.pair()).is_some_and(|held| amount(held) == most);
-        if let Some(oldest) = self.partial.iter().position(|partial| is_of_greatest(&partial.key)) {
+    /// Gives up the oldest packet of the source and destination whose packets have the greatest amount together.
+    fn give_up_of_greatest(
+        &mut self,
+        incomplete: &mut Vec<IncompletePacket>,
+        amount: impl Fn(&PartialPacket) -> usize,
+    ) {
+        let mut amounts: HashMap<[IpAddr; 2], usize, RandomState> = HashMap::default();
+        for partial in &self.partial {
+            *amounts.entry(partial.key.pair()).or_default() += amount(partial);
+        }
+        let most = amounts.values().max();
+        if let Some(oldest) = self.partial.iter().position(|partial| amounts.get(&partial.key.pair()) == most) {
             self.give_up(oldest, incomplete);
         }
     }
 
     fn give_up(&mut self, at: usize, incomplete: &mut Vec<IncompletePacket>) {
-        if let Some(partial) = self.remove(at) {
+        if let Some(partial) = self.partial.remove(at) {
             let PacketKey { source, destination, .. } = partial.key;
             incomplete.push(IncompletePacket { source, destination, bytes: partial.received.into() });
         }
-    }
-
-    fn remove(&mut self, at: usize) -> Option<PartialPacket> {
-        let partial = self.partial.remove(at)?;
-        let pair = partial.key.pair();
-        if let Some(held) = self.pairs.get_mut(&pair) {
-            (held.packets, held.bytes) = (held.packets - 1, held.bytes - partial.bytes);
-            if held.packets == 0 {
-                self.pairs.remove(&pair);
-            }
-        }
-        Some(partial)
     }
 }
 

@@ -31,7 +31,7 @@ fn the_first_bytes_for_a_position_win_and_data_ends_at_the_first_cut() {
     let whole = reassembly.add(0, &packet(2, &[3; 16]), None, fragment(7, 0, false), &mut Vec::new()).unwrap().unwrap();
     assert_eq!(whole.length, 40);
     assert_eq!(whole.data, [&[3; 8][..], &[1; 16], &[2; 2]].concat());
-    assert_eq!((reassembly.partial.len(), reassembly.pairs.len()), (0, 0));
+    assert!(reassembly.partial.is_empty());
 }
 
 #[test]
@@ -83,8 +83,7 @@ fn a_flood_between_two_hosts_evicts_only_its_own_packets() {
         assert!(incomplete.iter().all(|packet| packet.source == std::net::Ipv4Addr::new(10, 0, 0, 3)));
         let whole = reassembly.add(0, &packet(2, &[2; 20]), None, fragment(7, 1480, true), &mut incomplete);
         assert_eq!(whole.unwrap().unwrap().length, 1500, "{size}");
-        let held: usize = reassembly.pairs.values().map(|held| held.bytes).sum();
-        assert_eq!((held, reassembly.pairs.len()), (bytes(&reassembly), 1));
+        assert!(reassembly.partial.iter().all(|partial| partial.key.source == std::net::Ipv4Addr::new(10, 0, 0, 3)));
     }
 }
 
