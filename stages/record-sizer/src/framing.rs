@@ -227,14 +227,6 @@ struct OpenMessage {
     have: u64,
 }
 
-/// What has come whole.
-enum Completed {
-    Message(Message),
-    Repeated,
-    /// Bytes with a length that are no message.
-    Other,
-}
-
 impl LengthFramer {
     /// Follows this framing. Directions of which the first byte is known begin with a message, unless something else
     /// comes before.
@@ -270,20 +262,31 @@ impl LengthFramer {
                 && self.framing.may_begin(chunk.payload)
     }
 
-    /// What has ended with its last byte.
-    fn complete(&mut self, open: &OpenMessage, time_ns: i64, direction: Direction) -> Completed {
+    /// Takes what has ended with its last byte.
+    fn complete(&mut self, open: &OpenMessage, time_ns: i64, direction: Direction, found: &mut Found) {
         let length = open.have.saturating_sub(self.framing.header as u64) as u32;
         // All times may have gone back meanwhile.
         let times = [open.start_ns.min(time_ns), time_ns];
-        if let Some(matter) = &mut self.matter {
+        let message = if let Some(matter) = &mut self.matter {
             let header = open.head.get(self.framing.header..).and_then(matter::Header::read);
-            let Some(header) = header.filter(|header| header.sizes(length).is_some()) else { return Completed::Other };
-            let message = matter.message(header, length, Message::data(Protocol::Matter, direction, times, 0));
-            return message.map_or(Completed::Repeated, Completed::Message);
-        }
-        let without = |overhead: u32| u64::from(length).saturating_sub(overhead.into());
-        let plaintext = self.framing.overhead.map(|[least, most]| [without(most), without(least)]);
-        Completed::Message(Message { plaintext, ..Message::data(Protocol::Framing, direction, times, length) })
+            let Some(header) = header.filter(|header| header.sizes(length).is_some()) else {
+                // Bytes with a length that are no message.
+                *self.skipped.of_mut(direction) += open.have;
+                return;
+            };
+            let Some(new) = matter.message(header, length, Message::data(Protocol::Matter, direction, times, 0)) else {
+                found.repeated += 1;
+                return;
+            };
+            new
+        } else {
+            let without = |overhead: u32| u64::from(length).saturating_sub(overhead.into());
+            let plaintext = self.framing.overhead.map(|[least, most]| [without(most), without(least)]);
+            Message { plaintext, ..Message::data(Protocol::Framing, direction, times, length) }
+        };
+        *self.awaits_first.of_mut(direction) = false;
+        found.session_once(&mut self.is_reported, message.time_ns, &self.framing.name);
+        found.message(message);
     }
 
     /// Takes bytes up to the end of a message, or of the chunk. False if they are no message.
@@ -309,15 +312,7 @@ impl LengthFramer {
         }
         if open.whole == Some(open.have) {
             let open = std::mem::take(open);
-            match self.complete(&open, chunk.time_ns, direction) {
-                Completed::Message(message) => {
-                    *self.awaits_first.of_mut(direction) = false;
-                    found.session_once(&mut self.is_reported, message.time_ns, &self.framing.name);
-                    found.message(message);
-                }
-                Completed::Repeated => found.repeated += 1,
-                Completed::Other => *self.skipped.of_mut(direction) += open.have,
-            }
+            self.complete(&open, chunk.time_ns, direction, found);
         }
         true
     }
