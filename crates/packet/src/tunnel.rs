@@ -67,16 +67,10 @@ pub struct OpenedTunnel<'a> {
     pub bytes: CapturedBytes<'a>,
 }
 
-impl Display for TunnelKind {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
 /// As `vxlan 7 198.51.100.1-198.51.100.2`: without the number where the tunnel has none.
 impl Display for Encapsulation {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} ", self.kind)?;
+        write!(formatter, "{} ", self.kind.name())?;
         if let Some(id) = self.id {
             write!(formatter, "{id} ")?;
         }
