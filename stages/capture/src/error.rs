@@ -50,8 +50,6 @@ pub enum Damage {
         missing: u64,
         part: &'static str,
     },
-    #[error("is damaged at byte {offset}: a {part} claims {claimed} bytes; what comes before is processed")]
-    TooLarge { offset: u64, part: &'static str, claimed: u64 },
     #[error("is damaged at byte {offset}: {fault}; what comes before is processed")]
     Malformed { offset: u64, fault: String },
     /// A part violates the format or claims an impossible length, and packets were found behind it.
@@ -92,7 +90,6 @@ impl Damage {
     pub(crate) fn place(&self) -> Option<(u64, String)> {
         match self {
             Self::Cut { offset, missing, part } => Some((*offset, format!("a {part} lacks its last {missing} bytes"))),
-            Self::TooLarge { offset, part, claimed } => Some((*offset, format!("a {part} claims {claimed} bytes"))),
             Self::Malformed { offset, fault } => Some((*offset, fault.clone())),
             _ => None,
         }
@@ -102,7 +99,6 @@ impl Damage {
     pub fn offset(&self) -> Option<u64> {
         match self {
             Self::Cut { offset, .. }
-            | Self::TooLarge { offset, .. }
             | Self::Malformed { offset, .. }
             | Self::Skipped { offset, .. }
             | Self::Read { offset, .. } => Some(*offset),

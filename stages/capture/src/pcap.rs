@@ -1,6 +1,6 @@
 //! Classic pcap (draft-ietf-opsawg-pcap), and the "modified" variant of old Linux systems with longer packet headers.
 
-use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
+use pcap_parser::pcap::parse_pcap_header;
 
 use crate::error::Damage;
 use crate::resync::{Candidate, PacketFormat, is_near};
@@ -39,46 +39,18 @@ struct RecordHeader {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
-    LittleEndian,
-    BigEndian,
-    /// Little-endian, with 8 bytes about the interface after the usual fields.
-    Modified,
-    /// The same in the other byte order.
-    ModifiedBigEndian,
+struct Layout {
+    is_big_endian: bool,
+    /// Of a packet. The modified variant has 8 bytes about the interface after the usual fields.
+    header_bytes: u64,
 }
+
+/// Nearly all captures.
+const USUAL: Layout = Layout { is_big_endian: false, header_bytes: RECORD_HEADER_BYTES };
 
 /// The first bytes of the modified variant in big-endian order, which the parser does not know.
 const MODIFIED_BIG_ENDIAN: [u8; 4] = [0xa1, 0xb2, 0xcd, 0x34];
 const BIG_ENDIAN: [u8; 4] = [0xa1, 0xb2, 0xc3, 0xd4];
-
-impl Layout {
-    fn of(header: &PcapHeader) -> Self {
-        if header.is_modified_format() {
-            Self::Modified
-        } else if header.is_bigendian() {
-            Self::BigEndian
-        } else {
-            Self::LittleEndian
-        }
-    }
-
-    fn header_bytes(self) -> u64 {
-        match self {
-            Self::Modified | Self::ModifiedBigEndian => MODIFIED_HEADER_BYTES,
-            Self::LittleEndian | Self::BigEndian => RECORD_HEADER_BYTES,
-        }
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
-    fn u32(self, bytes: [u8; 4]) -> u32 {
-        match self {
-            Self::BigEndian | Self::ModifiedBigEndian => u32::from_be_bytes(bytes),
-            Self::LittleEndian | Self::Modified => u32::from_le_bytes(bytes),
-        }
-    }
-}
 
 impl Pcap {
     pub(crate) fn read_header(window: &mut Window) -> Result<Self, Damage> {
@@ -93,8 +65,10 @@ impl Pcap {
         if matches!((header.version_major, header.version_minor), (2, ..4 | 543) | (..2, _)) {
             return Err(Damage::OtherFormat("an old system (pcap before version 2.4)"));
         }
+        let is_modified = is_modified_big_endian || header.is_modified_format();
+        let header_bytes = if is_modified { MODIFIED_HEADER_BYTES } else { RECORD_HEADER_BYTES };
         Ok(Self {
-            layout: if is_modified_big_endian { Layout::ModifiedBigEndian } else { Layout::of(&header) },
+            layout: Layout { is_big_endian: header.is_bigendian(), header_bytes },
             fraction_ns: if header.is_nanosecond_precision() { 1 } else { 1000 },
             // The upper half of the field is the length of a frame check sequence, not the type.
             link_type: (header.network.0 & 0xffff) as u16,
@@ -107,10 +81,10 @@ impl Pcap {
     /// consumes nothing.
     pub(crate) fn find_packet(&self, window: &mut Window) -> Result<Option<u64>, Damage> {
         let offset = window.offset();
-        let Some(bytes) = window.peek(self.layout.header_bytes(), PACKET)? else { return Ok(None) };
+        let Some(bytes) = window.peek(self.layout.header_bytes, PACKET)? else { return Ok(None) };
         let cannot_be_read = || Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() };
         let header = self.header(bytes).ok_or_else(cannot_be_read)?;
-        let length = self.layout.header_bytes() + u64::from(header.captured);
+        let length = self.layout.header_bytes + u64::from(header.captured);
         if window.peek(length, PACKET)?.is_none() {
             return Ok(None);
         }
@@ -136,7 +110,7 @@ impl Pcap {
         if !self.last_ns.is_none_or(|last_ns| is_near(time_ns, last_ns)) {
             return false;
         }
-        window.fetch((length + self.layout.header_bytes()) as usize);
+        window.fetch((length + self.layout.header_bytes) as usize);
         let behind = window.available().get(length as usize..).unwrap_or_default();
         if behind.is_empty() {
             return true;
@@ -149,12 +123,11 @@ impl Pcap {
 
     pub(crate) fn visit_buffered(&mut self, window: &mut Window, visitor: &mut impl PacketVisitor) -> u64 {
         let (this, bytes, buffer) = (*self, window.available(), window.shared());
-        let visited = match this.layout {
-            // Nearly all captures. The same loop with a constant layout is twice as fast.
-            Layout::LittleEndian => {
-                visitor.visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..this }.parse(bytes))
-            }
-            _ => visitor.visit(bytes, buffer, move |bytes| this.parse(bytes)),
+        let visited = if this.layout == USUAL {
+            // The same loop with a constant layout is twice as fast.
+            visitor.visit(bytes, buffer, move |bytes| Self { layout: USUAL, ..this }.parse(bytes))
+        } else {
+            visitor.visit(bytes, buffer, move |bytes| this.parse(bytes))
         };
         window.consume(visited.bytes);
         if visited.packets > 0 {
@@ -174,7 +147,7 @@ impl Pcap {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions a packet")]
     fn record(self, header: RecordHeader, bytes: &[u8]) -> Option<(CapturedPacket<'_>, &[u8])> {
-        let behind = bytes.get(self.layout.header_bytes() as usize..)?;
+        let behind = bytes.get(self.layout.header_bytes as usize..)?;
         let (data, behind) = behind.split_at_checked(header.captured as usize)?;
         let (time_ns, original_length) = (self.time_ns(header), header.original);
         Some((CapturedPacket { time_ns, link_type: self.link_type, original_length, data }, behind))
@@ -185,7 +158,8 @@ impl Pcap {
     fn header(self, bytes: &[u8]) -> Option<RecordHeader> {
         let header = bytes.first_chunk::<{ RECORD_HEADER_BYTES as usize }>()?;
         let number = |at: usize| {
-            self.layout.u32([at, at + 1, at + 2, at + 3].map(|at| header.get(at).copied().unwrap_or_default()))
+            let bytes = [at, at + 1, at + 2, at + 3].map(|at| header.get(at).copied().unwrap_or_default());
+            if self.layout.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
         };
         Some(RecordHeader { seconds: number(0), fraction: number(4), captured: number(8), original: number(12) })
     }
@@ -218,7 +192,7 @@ impl RecordHeader {
 
 impl PacketFormat for Pcap {
     fn candidate(&self, bytes: &[u8]) -> Candidate {
-        let header_bytes = self.layout.header_bytes() as usize;
+        let header_bytes = self.layout.header_bytes as usize;
         let Some(header) = self.header(bytes) else { return Candidate::Incomplete(header_bytes) };
         let snaplen = if self.snaplen == 0 { LONGEST } else { self.snaplen.min(LONGEST) };
         let is_plausible = !header.is_doubtful()

@@ -27,8 +27,7 @@ pub(crate) struct Pcapng {
     big_endian: bool,
     interfaces: Vec<Interface>,
     /// Simple packets have no time of their own; they get that of the packet before.
-    last_time_ns: i64,
-    has_time: bool,
+    last_ns: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +95,7 @@ impl Pcapng {
     }
 
     pub(crate) fn advance_to(&mut self, time_ns: i64) {
-        (self.last_time_ns, self.has_time) = (time_ns, true);
+        self.last_ns = Some(time_ns);
     }
 
     fn packet<'a>(&self, block: &'a [u8]) -> Option<CapturedPacket<'a>> {
@@ -148,7 +147,8 @@ impl Pcapng {
         let data = block.get(12..)?;
         let snaplen = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
         let data = data.get(..original_length.min(snaplen) as usize).unwrap_or(data);
-        Some(CapturedPacket { time_ns: self.last_time_ns, link_type: interface.link_type, original_length, data })
+        let time_ns = self.last_ns.unwrap_or_default();
+        Some(CapturedPacket { time_ns, link_type: interface.link_type, original_length, data })
     }
 
     /// The packet block from before 2004: like an enhanced one, but with 16 bits each for the interface and for drops.
@@ -227,7 +227,7 @@ impl PacketFormat for Pcapng {
     }
 
     fn last_ns(&self) -> Option<i64> {
-        self.has_time.then_some(self.last_time_ns)
+        self.last_ns
     }
 }
 

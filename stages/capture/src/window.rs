@@ -143,7 +143,8 @@ impl Window {
     /// cut.
     pub(crate) fn peek(&mut self, length: u64, part: &'static str) -> Result<Option<&[u8]>, Damage> {
         if length > MAX_PART {
-            return Err(Damage::TooLarge { offset: self.offset, part, claimed: length });
+            let fault = format!("a {part} claims {length} bytes");
+            return Err(Damage::Malformed { offset: self.offset, fault });
         }
         let length = length as usize;
         while self.available().len() < length {
