@@ -12,6 +12,10 @@ use crate::inference::ReplyInference;
 use crate::number_moments::NumberMoments;
 use crate::symmetric::{Symmetric, dot};
 
+/// The moments of classes that are known take so many numbers, 2 MiB: those of one class take their squares, 300 kB of 192
+/// actions. Beyond, they are computed again.
+const MAX_KNOWN_NUMBERS: usize = 1 << 18;
+
 /// A belief with the mean and the covariance of one step.
 #[derive(Debug)]
 pub(crate) struct StepHabits {
@@ -81,11 +85,22 @@ impl StepHabits {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = KnownClasses::default();
     }
 
+    /// How many numbers the known moments of classes take.
+    #[cfg(test)]
+    pub(crate) fn known_numbers(&self) -> usize {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.at_mean.values().map(ClassMoments::numbers).sum()
+    }
+
     /// The moments of some classes together at the mean, each with its weight beside P(class).
     pub(crate) fn moments_of(&self, classes: &[(&CommandClass, f64)]) -> ClassMoments {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = ClassMoments::none(self.mean.len(), self.of_numbers.len());
+        let most = (MAX_KNOWN_NUMBERS / all.numbers()).max(1);
         for (class, weight) in classes {
+            if known.at_mean.len() >= most && !known.at_mean.contains_key(&class.id) {
+                known.at_mean.clear();
+            }
             let new = || {
                 if class.members.is_empty() {
                     self.moments_of_numbers(class)
@@ -134,6 +149,11 @@ impl ClassMoments {
             own.squares.add_square_of(actions, weight);
         }
         own
+    }
+
+    /// How many numbers it has.
+    fn numbers(&self) -> usize {
+        self.of_numbers.len() + self.counts.len() + self.squares.values.len()
     }
 
     fn add(&mut self, other: &Self, weight: f64) {

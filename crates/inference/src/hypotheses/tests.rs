@@ -327,3 +327,31 @@ fn a_class_of_many_equal_commands_is_known_by_the_number_of_actions_alone() {
     assert!(is_near(three.broad, three.prior * times), "{} {times}", three.broad);
     assert!(own.own_weights(three).iter().all(|own| is_near(*own, three.prior * f64::midpoint(1.0, times))));
 }
+
+/// What is known of classes is bounded however many actions a model has, and what is computed again is the same.
+#[test]
+fn the_moments_of_many_classes_of_many_actions_are_forgotten_and_computed_again() {
+    const ACTIONS: u32 = 200;
+    let names: Vec<String> = (0..ACTIONS).map(|at| format!("a{at}")).collect();
+    let action = |name: &String| format!("[[action]]\nname = \"{name}\"\nsize = 4\n");
+    let text = format!(
+        "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n{}\
+         [[device]]\nname = \"lamp\"\ncount = 2\nactions = {names:?}\n\
+         [prior]\nnumbers = [0.7, 0.3]\ndecay = 0.01\nshares = {:?}\nconcentration = 20.0\n\
+         [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.01\nsurplus = 0.01\n\
+         [learned]\nmethod = \"robust\"\ncommands = 30\nversion = \"0\"\nbasis = \"wire\"\n",
+        names.iter().map(action).collect::<String>(),
+        vec![0.005; ACTIONS as usize]
+    );
+    let inference = ReplyInference::new(&Model::from_toml(&text).unwrap()).unwrap();
+    let learned = LearnedHabits::new(&inference).unwrap();
+    let own = OwnHabits::new(Pace::SLOW, &learned, &inference);
+    let classes: Vec<CommandClass> = (0..ACTIONS).map(|at| class(at as usize, &[(&[(at, 1)], 0.005)])).collect();
+    let moments = |at: u32| own.at_step.moments_of(&[(&classes[at as usize], 1.0)]);
+    let first = moments(0);
+    (1..ACTIONS).for_each(|at| assert!(moments(at).counts[at as usize] > 0.0));
+    let known = own.at_step.known_numbers();
+    assert!((1..1 << 19).contains(&known), "{known}");
+    let again = moments(0);
+    assert_eq!((first.of_numbers, first.counts, first.squares), (again.of_numbers, again.counts, again.squares));
+}
