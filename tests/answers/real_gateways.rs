@@ -133,7 +133,7 @@ fn a_lock_captured_with_headers_alone_is_told_apart_by_replies() {
 }
 
 #[test]
-fn what_real_gateways_give_away_is_measured_without_a_model() {
+fn leaks_of_real_gateways_are_measured_without_a_model() {
     let sentence = |audit: &Value| audit["sentence"].as_str().unwrap().to_owned();
     let hub = RealGateway::new("smartthings-hue").audit();
     let wanted = "names the exact command in 90 % of cases (85–94 %; guessing: 60 %; 211 labelled commands).";

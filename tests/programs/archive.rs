@@ -229,7 +229,7 @@ fn of_point(out: &Path, point: &str) -> usize {
 }
 
 #[test]
-fn what_a_folder_held_that_was_emptied_is_said_and_forgotten_when_asked() {
+fn results_of_an_emptied_folder_are_kept_and_forgotten_when_asked() {
     let days = two_days();
     let out = days.path().join("out");
     stdout(&mut archive_days(days.path(), &[]));

@@ -166,7 +166,7 @@ fn another_inventory_drops_the_actions_that_no_device_has() {
 }
 
 #[test]
-fn what_everybody_knows_has_no_figure_for_any_observer() {
+fn a_secret_with_one_value_has_no_figure_for_any_observer() {
     let folder = tempfile::tempdir().unwrap();
     let plugs = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n";
     let plugs = write(folder.path(), "plugs.toml", plugs).display().to_string();

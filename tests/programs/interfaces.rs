@@ -80,7 +80,7 @@ const UNTIL_SIGINT: &str =
 while :; do sleep 0.02; done\n";
 
 #[test]
-fn what_was_captured_before_sigint_is_processed_and_drops_are_said() {
+fn packets_captured_before_sigint_are_processed_and_drops_are_said() {
     // The second half comes when tcpdump is asked to end: it had captured it.
     let half = whole().metadata().unwrap().len() / 2;
     let folder = fake(&format!(

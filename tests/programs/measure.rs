@@ -69,7 +69,7 @@ fn it_begins_with_a_sentence_and_fits_80_columns() {
 }
 
 #[test]
-fn what_is_measured_holds_what_the_exact_audit_computes() {
+fn intervals_measured_hold_the_figures_of_the_exact_audit() {
     let model = example("model.toml");
     let premises = ["--prior", "devices", "--decay", "0.75"];
     let exact = json(sizeleak("audit --model").arg(&model).args(premises));
@@ -341,7 +341,7 @@ fn every_key_of_the_report_is_in_the_document() {
 }
 
 #[test]
-fn what_makes_no_sense_on_captures_is_refused_with_what_to_do() {
+fn options_that_make_no_sense_on_captures_are_refused_with_what_to_do() {
     let refused = |mut command: Command| {
         let output = command.output().unwrap();
         assert!(output.stdout.is_empty());

@@ -165,7 +165,7 @@ fn one_device_is_told_one_action() {
 }
 
 #[test]
-fn what_is_possible_of_a_sequence_is_not_known() {
+fn the_limit_of_a_sequence_is_not_known() {
     let folder = tempfile::tempdir().unwrap();
     let rows: String = ["08:00", "12:00", "20:00"].map(|time| format!("2026-01-05T{time}:00Z,plug,on\n")).concat();
     write(folder.path(), "events.csv", format!("time,device,action\n{rows}"));

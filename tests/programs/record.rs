@@ -417,7 +417,7 @@ fn a_plan_of_learn_is_recorded_first() {
 }
 
 #[test]
-fn what_cannot_work_is_said() {
+fn recordings_that_cannot_work_are_refused_with_the_reason() {
     let bench = Bench::new();
     let fails_in = |folder: &str, more: &[&str], code, words: &[&str]| {
         assert_fails(&run(bench.plain(folder).args(more)), code, words);

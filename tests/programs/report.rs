@@ -260,7 +260,7 @@ fn each_input_alone_gives_a_page_that_says_what_else_to_give() {
 }
 
 #[test]
-fn what_limits_the_figures_of_a_model_is_on_the_page() {
+fn the_page_has_the_warnings_of_a_model_and_what_its_sizes_are_of() {
     let folder = tempfile::tempdir().unwrap();
     let page = |model: &str| {
         let model = write(folder.path(), "m.toml", model).display().to_string();
@@ -297,7 +297,7 @@ fn a_stream_with_deviations_does_not_count_its_answers_twice() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_what_to_do() {
+fn inputs_that_cannot_be_used_are_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| write(folder.path(), name, bytes).display().to_string();
     let model = example("model.toml");
