@@ -60,10 +60,12 @@ enum Service {
     Unknown,
 }
 
+#[derive(Default)]
 struct Found {
     /// The actions of all groups in the order in which they are first seen.
     actions: Vec<Arc<str>>,
-    lanes: Vec<Vec<Lane>>,
+    /// By their groups.
+    lanes: BTreeSet<(usize, Lane)>,
 }
 
 impl Lanes {
@@ -71,10 +73,10 @@ impl Lanes {
         let (keys, group_of_flow) = groups(timeline);
         let group_of = |mark: &Mark| group_of_flow.get(&mark.flow).copied().unwrap_or(0);
         let names = group_names(timeline, &keys, &group_of_flow);
-        let mut found = Found { actions: Vec::new(), lanes: vec![Vec::new(); names.len()] };
+        let mut found = Found::default();
         let marks = timeline.marks.iter().map(|mark| match (group_of(mark), &mark.best) {
             (group, Some(best)) => found.of_actions(group, &best.actions),
-            (group, None) => vec![(group, found.lane(group, Lane::Unexplained), 0)],
+            (group, None) => vec![(found.lane(group, Lane::Unexplained), 0)],
         });
         let marks: Vec<_> = marks.collect();
         let truths = timeline.truths.iter().map(|truth| {
@@ -83,10 +85,14 @@ impl Lanes {
             group.map_or_else(Vec::new, |group| found.of_actions(group, &truth.actions))
         });
         let truths: Vec<_> = truths.collect();
-        found.lanes.iter_mut().for_each(|lanes| lanes.sort_unstable());
         let (marks, truths) = (found.bars(marks), found.bars(truths));
         let most = marks.iter().chain(&truths).flatten().map(|(_, count)| *count).max().unwrap_or(0);
-        let groups = names.into_iter().zip(found.lanes).map(|(name, lanes)| Group { name, lanes }).collect();
+        let mut groups: Vec<Group> = names.into_iter().map(|name| Group { name, lanes: Vec::new() }).collect();
+        for (group, lane) in found.lanes {
+            if let Some(group) = groups.get_mut(group) {
+                group.lanes.push(lane);
+            }
+        }
         let mut lanes = Self { groups, marks, truths, incidents: Vec::new(), most };
         lanes.add_deviations(timeline);
         lanes
@@ -157,37 +163,30 @@ fn group_names(timeline: &Timeline, keys: &[GroupKey], group_of_flow: &BTreeMap<
 }
 
 impl Found {
-    /// The lanes by their numbers, once they are in order.
-    fn bars(&self, all: Vec<Vec<(usize, Lane, u64)>>) -> Vec<Vec<(usize, u64)>> {
-        let first = |next: &mut usize, lanes: &Vec<Lane>| Some(std::mem::replace(next, *next + lanes.len()));
-        let firsts: Vec<usize> = self.lanes.iter().scan(0, first).collect();
-        let number = |group: usize, lane: &Lane| {
-            let within = self.lanes.get(group)?.binary_search(lane).ok()?;
-            Some(firsts.get(group)? + within)
-        };
-        let bars = |own: Vec<(usize, Lane, u64)>| -> Vec<(usize, u64)> {
-            own.iter().filter_map(|(group, lane, count)| Some((number(*group, lane)?, *count))).collect()
-        };
+    /// The lanes by their numbers, once all are found.
+    fn bars(&self, all: Vec<Vec<((usize, Lane), u64)>>) -> Vec<Vec<(usize, u64)>> {
+        let numbers: BTreeMap<&(usize, Lane), usize> = self.lanes.iter().zip(0..).collect();
+        let bars = |own: Vec<_>| own.iter().filter_map(|(lane, count)| Some((*numbers.get(lane)?, *count))).collect();
         all.into_iter().map(bars).collect()
     }
 
-    /// The lanes of a command or label: the group and the lane of each, with the number of actions.
-    fn of_actions(&mut self, group: usize, actions: &[(Arc<str>, u64)]) -> Vec<(usize, Lane, u64)> {
-        let mut bars: Vec<(usize, Lane, u64)> = Vec::new();
+    /// The lanes of a command or label, with the number of actions in each.
+    fn of_actions(&mut self, group: usize, actions: &[(Arc<str>, u64)]) -> Vec<((usize, Lane), u64)> {
+        let mut bars: Vec<((usize, Lane), u64)> = Vec::new();
         for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
             let lane = self.lane_of_action(group, name);
-            match bars.iter_mut().find(|(_, known, _)| *known == lane) {
-                Some((_, _, sum)) => *sum += count,
-                None => bars.push((group, lane, *count)),
+            match bars.iter_mut().find(|(known, _)| *known == lane) {
+                Some((_, sum)) => *sum += count,
+                None => bars.push((lane, *count)),
             }
         }
         if bars.is_empty() {
-            bars.push((group, self.lane(group, Lane::NoAction), 0));
+            bars.push((self.lane(group, Lane::NoAction), 0));
         }
         bars
     }
 
-    fn lane_of_action(&mut self, group: usize, name: &Arc<str>) -> Lane {
+    fn lane_of_action(&mut self, group: usize, name: &Arc<str>) -> (usize, Lane) {
         let at = self.actions.iter().position(|known| known == name).unwrap_or(self.actions.len());
         if at == self.actions.len() && at < MAX_ACTIONS {
             self.actions.push(Arc::clone(name));
@@ -196,13 +195,9 @@ impl Found {
         self.lane(group, lane)
     }
 
-    fn lane(&mut self, group: usize, lane: Lane) -> Lane {
-        if let Some(lanes) = self.lanes.get_mut(group)
-            && !lanes.contains(&lane)
-        {
-            lanes.push(lane.clone());
-        }
-        lane
+    fn lane(&mut self, group: usize, lane: Lane) -> (usize, Lane) {
+        self.lanes.insert((group, lane.clone()));
+        (group, lane)
     }
 }
 
