@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, unbounded};
 use rmpv::Value;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sizeleak_frame::{Frame, Hello, ReadError, Summary};
@@ -39,12 +39,12 @@ impl StageOutput {
     }
 
     pub(crate) fn ended_with(&self, code: i32) -> Result<(), String> {
-        if self.ended.end == ProgramEnd::Code(code) {
+        if self.ended.code() == Some(code) {
             return Ok(());
         }
         let message =
             self.last_message().map_or_else(|| "without a message".to_owned(), |line| format!("saying: {line}"));
-        Err(format!("{}, {message}", self.ended.end))
+        Err(format!("{}, {message}", self.ended.in_words()))
     }
 
     pub(crate) fn is_readable(&self) -> Result<(), String> {
@@ -219,7 +219,7 @@ pub struct TestedProgram {
 
 pub(crate) enum ProgramStep {
     Write(Vec<u8>),
-    WritePieces(Vec<u8>, usize),
+    /// Waits until so many frames have come out.
     Await(usize),
     Send(Signal),
 }
@@ -234,24 +234,24 @@ pub(crate) enum StdoutReader {
 pub(crate) struct FinishedRun {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
-    pub(crate) end: ProgramEnd,
+    /// `None` if it did not end and was killed.
+    pub(crate) end: Option<ExitStatus>,
     /// Whether all awaited frames came in time.
     pub(crate) has_answered: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProgramEnd {
-    Code(i32),
-    Signal(i32),
-    /// It did not end and was killed.
-    Never,
-}
+impl FinishedRun {
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.end.and_then(|end| end.code())
+    }
 
-/// The output of a program so far, shared between the thread that reads it and those that wait for it.
-#[derive(Default)]
-struct CollectedOutput {
-    bytes: Mutex<Vec<u8>>,
-    grew: Condvar,
+    pub(crate) fn in_words(&self) -> String {
+        match (self.code(), self.end.and_then(|end| end.signal())) {
+            (Some(code), _) => format!("it exited with {code}"),
+            (None, Some(signal)) => format!("signal {signal} ended it"),
+            (None, None) => "it did not end".to_owned(),
+        }
+    }
 }
 
 impl TestedProgram {
@@ -264,28 +264,22 @@ impl TestedProgram {
         let mut child = self.start()?;
         let awaited = steps.iter().filter(|step| matches!(step, ProgramStep::Await(_))).count() as u32;
         let deadline = Instant::now() + self.limit * (1 + awaited);
-        let (stdout, stderr) = (Arc::new(CollectedOutput::default()), Arc::new(CollectedOutput::default()));
         let present = child.stdout.take().filter(|_| reader == StdoutReader::Present);
-        let readers = [
-            present.map(|pipe| CollectedOutput::collect_on_thread(&stdout, pipe, MAX_STDOUT)),
-            child.stderr.take().map(|pipe| CollectedOutput::collect_on_thread(&stderr, pipe, MAX_STDERR)),
-        ];
-        let (id, limit) = (child.id(), self.limit);
-        let feeder = child.stdin.take().map(|stdin| {
-            let stdout = Arc::clone(&stdout);
-            thread::spawn(move || steps.into_iter().all(|step| step.perform(&stdin, id, &stdout, limit)))
+        let mut stdout = CollectedOutput::of(present, MAX_STDOUT);
+        let stderr = CollectedOutput::of(child.stderr.take(), MAX_STDERR);
+        let (id, limit, stdin) = (child.id(), self.limit, child.stdin.take());
+        let feeder = thread::spawn(move || {
+            let has_answered =
+                stdin.is_none_or(|stdin| steps.into_iter().all(|step| step.perform(&stdin, id, &mut stdout, limit)));
+            (has_answered, stdout.whole())
         });
         let end = wait(&mut child, deadline)?;
         // Its children would keep its pipes open.
         if let Some(group) = pid(id) {
             let _gone = kill_process_group(group, Signal::KILL);
         }
-        let has_answered = feeder.is_none_or(|feeder| feeder.join().unwrap_or(false));
-        for reader in readers.into_iter().flatten() {
-            let _ended = reader.join();
-        }
-        let stdout = std::mem::take(&mut *stdout.bytes());
-        let stderr = String::from_utf8_lossy(&stderr.bytes()).into_owned();
+        let (has_answered, stdout) = feeder.join().unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&stderr.whole()).into_owned();
         Ok(FinishedRun { stdout, stderr, end, has_answered })
     }
 
@@ -298,14 +292,11 @@ impl TestedProgram {
 }
 
 impl ProgramStep {
-    fn perform(self, mut stdin: &ChildStdin, id: u32, stdout: &CollectedOutput, limit: Duration) -> bool {
+    fn perform(self, mut stdin: &ChildStdin, id: u32, stdout: &mut CollectedOutput, limit: Duration) -> bool {
         match self {
             // Whether the program stops reading shows in how it ends.
             Self::Write(bytes) => {
                 let _read = stdin.write_all(&bytes);
-            }
-            Self::WritePieces(bytes, size) => {
-                let _read = bytes.chunks(size.max(1)).try_for_each(|piece| stdin.write_all(piece));
             }
             Self::Await(frames) => return stdout.wait_for(frames, limit),
             Self::Send(signal) => {
@@ -318,32 +309,44 @@ impl ProgramStep {
     }
 }
 
+/// The output of a program so far, and what is read of it on a thread of its own.
+struct CollectedOutput {
+    bytes: Vec<u8>,
+    more: Receiver<Vec<u8>>,
+}
+
 impl CollectedOutput {
-    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads up to about `most` bytes of a pipe; nothing without one.
+    fn of(pipe: Option<impl Read + Send + 'static>, most: usize) -> Self {
+        let (sender, more) = unbounded();
+        thread::spawn(move || {
+            let Some(mut pipe) = pipe else { return };
+            let (mut buffer, mut all) = (vec![0; 64 << 10], 0);
+            while all <= most
+                && let Ok(count @ 1..) = pipe.read(&mut buffer)
+            {
+                all += count;
+                let _gone = sender.send(buffer.get(..count).unwrap_or_default().to_vec());
+            }
+        });
+        Self { bytes: Vec::new(), more }
     }
 
-    /// Collects up to about `most` bytes of a pipe on a separate thread.
-    fn collect_on_thread(output: &Arc<Self>, pipe: impl Read + Send + 'static, most: usize) -> JoinHandle<()> {
-        let output = Arc::clone(output);
-        thread::spawn(move || output.collect(pipe, most))
-    }
-
-    fn collect(&self, mut pipe: impl Read, most: usize) {
-        let mut buffer = vec![0; 64 << 10];
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            let mut bytes = self.bytes();
-            bytes.extend_from_slice(buffer.get(..count).unwrap_or_default());
-            self.grew.notify_all();
-            if bytes.len() > most {
-                return;
+    fn wait_for(&mut self, frames: usize, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        while decode(&self.bytes).0.len() < frames {
+            match self.more.recv_deadline(end) {
+                Ok(more) => self.bytes.extend(more),
+                Err(_) => return false,
             }
         }
+        true
     }
 
-    fn wait_for(&self, frames: usize, limit: Duration) -> bool {
-        let waited = self.grew.wait_timeout_while(self.bytes(), limit, |bytes| decode(bytes).0.len() < frames);
-        waited.is_ok_and(|(_, waited)| !waited.timed_out())
+    /// All of it, once the program has closed the pipe.
+    fn whole(mut self) -> Vec<u8> {
+        self.bytes.extend(self.more.iter().flatten());
+        self.bytes
     }
 }
 
@@ -351,37 +354,17 @@ fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
-fn wait(child: &mut Child, deadline: Instant) -> io::Result<ProgramEnd> {
+fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(ProgramEnd::of(status));
+            return Ok(Some(status));
         }
         if Instant::now() > deadline {
             child.kill()?;
             child.wait()?;
-            return Ok(ProgramEnd::Never);
+            return Ok(None);
         }
         thread::sleep(POLL_INTERVAL);
-    }
-}
-
-impl ProgramEnd {
-    fn of(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Self::Code(code),
-            (None, Some(signal)) => Self::Signal(signal),
-            (None, None) => Self::Never,
-        }
-    }
-}
-
-impl std::fmt::Display for ProgramEnd {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Code(code) => write!(formatter, "it exited with {code}"),
-            Self::Signal(signal) => write!(formatter, "signal {signal} ended it"),
-            Self::Never => formatter.write_str("it did not end"),
-        }
     }
 }
 

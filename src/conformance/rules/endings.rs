@@ -1,12 +1,15 @@
 //! Checks on streams that are empty, end early, or break the contract, and of how a stage interacts with other programs:
 //! paused input, closed output, signals.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
 use rmpv::Value;
 use rustix::process::Signal;
 use sizeleak_frame::{Frame, Hello, SCHEMA, what};
 
 use crate::conformance::recorded_stream::encode;
-use crate::conformance::trial::{CheckError, ProgramEnd, ProgramStep, StageOutput, StdoutReader, Trial, passed_on};
+use crate::conformance::trial::{CheckError, ProgramStep, StageOutput, StdoutReader, Trial, passed_on};
 use crate::conformance::variation;
 
 /// Deep enough to overflow the stack of a recursive parser.
@@ -126,10 +129,7 @@ pub(super) fn behind_the_end(trial: &Trial<'_>) -> Result<(), CheckError> {
 pub(super) fn deep_nesting(trial: &Trial<'_>) -> Result<(), CheckError> {
     let deep = [b"\x81\xa4note".to_vec(), vec![0x91; DEPTH], vec![0xc0]].concat();
     let output = trial.feed(&[encode(body(trial)), deep].concat())?;
-    match output.ended.end {
-        ProgramEnd::Code(_) => Ok(()),
-        end => Err(end.to_string().into()),
-    }
+    output.ended.code().map(drop).ok_or_else(|| output.ended.in_words().into())
 }
 
 fn is_rejection(output: &StageOutput) -> Result<(), String> {
@@ -138,17 +138,13 @@ fn is_rejection(output: &StageOutput) -> Result<(), String> {
     output.is_without_summary()
 }
 
-const SIGPIPE: i32 = 13;
-
 pub(super) fn closed_stdout(trial: &Trial<'_>) -> Result<(), CheckError> {
     let output = trial.run(vec![ProgramStep::Write(encode(&trial.input.frames))], StdoutReader::Gone)?;
-    let message = output.ended.stderr.trim();
-    match output.ended.end {
-        ProgramEnd::Code(0) | ProgramEnd::Signal(SIGPIPE) if message.is_empty() => Ok(()),
-        ProgramEnd::Code(0) | ProgramEnd::Signal(SIGPIPE) => {
-            Err(format!("it said: {}", message.lines().next_back().unwrap_or_default()).into())
-        }
-        end => Err(end.to_string().into()),
+    let is_quiet_end = |end: ExitStatus| end.code() == Some(0) || end.signal() == Some(Signal::PIPE.as_raw());
+    match output.ended.stderr.trim().lines().next_back() {
+        _ if !output.ended.end.is_some_and(is_quiet_end) => Err(output.ended.in_words().into()),
+        Some(last) => Err(format!("it said: {last}").into()),
+        None => Ok(()),
     }
 }
 
@@ -169,7 +165,7 @@ pub(super) fn sigint(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, rest) = halves(trial);
     let steps = [ProgramStep::Send(Signal::INT), ProgramStep::Write(encode(rest))];
     let output = trial.run(paused(first, 1, steps), StdoutReader::Present)?;
-    if output.ended.end != ProgramEnd::Code(130) {
+    if output.ended.code() != Some(130) {
         return Ok(trial.made_the_same(&output)?);
     }
     match output.summary() {
@@ -181,10 +177,7 @@ pub(super) fn sigint(trial: &Trial<'_>) -> Result<(), CheckError> {
 pub(super) fn sigterm(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, _) = halves(trial);
     let output = trial.run(paused(first, 1, [ProgramStep::Send(Signal::TERM)]), StdoutReader::Present)?;
-    match output.ended.end {
-        ProgramEnd::Never => Err(ProgramEnd::Never.to_string().into()),
-        _ => Ok(()),
-    }
+    output.ended.end.map(drop).ok_or_else(|| output.ended.in_words().into())
 }
 
 fn halves<'a>(trial: &Trial<'a>) -> (&'a [Frame], &'a [Frame]) {

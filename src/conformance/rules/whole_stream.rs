@@ -126,8 +126,8 @@ const LARGE: usize = 8 << 20;
 const PIECE: usize = 61;
 
 pub(super) fn pieces(trial: &Trial<'_>) -> Result<(), CheckError> {
-    let pieces = ProgramStep::WritePieces(encode(&trial.input.frames), PIECE);
-    let output = trial.run(vec![pieces], StdoutReader::Present)?;
+    let pieces = encode(&trial.input.frames).chunks(PIECE).map(|piece| ProgramStep::Write(piece.to_vec())).collect();
+    let output = trial.run(pieces, StdoutReader::Present)?;
     Ok(trial.made_the_same(&output)?)
 }
 

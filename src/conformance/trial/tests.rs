@@ -13,17 +13,18 @@ fn shell(script: &str, limit_ms: u64) -> TestedProgram {
 #[test]
 fn output_and_exit_code_are_collected() {
     let run = shell("cat; echo why >&2; exit 4", 10_000).feed(b"frames").unwrap();
-    assert_eq!((&*run.stdout, &*run.stderr, run.end), (&b"frames"[..], "why\n", ProgramEnd::Code(4)));
-    assert_eq!(shell("kill -9 $$", 10_000).feed(b"").unwrap().end, ProgramEnd::Signal(9));
+    assert_eq!((&*run.stdout, &*run.stderr, run.code()), (&b"frames"[..], "why\n", Some(4)));
+    assert_eq!(run.in_words(), "it exited with 4");
+    assert_eq!(shell("kill -9 $$", 10_000).feed(b"").unwrap().in_words(), "signal 9 ended it");
     assert!(TestedProgram { command: vec!["./no-such-program".into()], ..shell("", 1) }.feed(b"").is_err());
 }
 
 #[test]
 fn hanging_program_is_killed_with_its_children() {
     let run = shell("sleep 1000 & sleep 1000", 50).feed(b"").unwrap();
-    assert_eq!(run.end, ProgramEnd::Never);
+    assert_eq!((run.end, &*run.in_words()), (None, "it did not end"));
     // A program that reads nothing does not block its feeder.
-    assert_eq!(shell("sleep 1000", 50).feed(&vec![0; 1 << 20]).unwrap().end, ProgramEnd::Never);
+    assert_eq!(shell("sleep 1000", 50).feed(&vec![0; 1 << 20]).unwrap().end, None);
 }
 
 #[test]
@@ -34,11 +35,9 @@ fn awaited_frames_arrive_or_the_run_continues() {
         |frames| vec![ProgramStep::Write(hello.clone()), ProgramStep::Await(frames), ProgramStep::Write(b"b".to_vec())];
     let run = shell("cat", 10_000).run(steps(1), StdoutReader::Present).unwrap();
     assert_eq!(run.stdout, [&*hello, b"b"].concat());
-    assert!(run.has_answered && run.end == ProgramEnd::Code(0));
+    assert!(run.has_answered && run.code() == Some(0));
     assert!(!shell("cat", 50).run(steps(2), StdoutReader::Present).unwrap().has_answered);
     let signalled = vec![ProgramStep::Send(Signal::TERM)];
-    assert_eq!(
-        shell("exec sleep 1000", 10_000).run(signalled, StdoutReader::Gone).unwrap().end,
-        ProgramEnd::Signal(15)
-    );
+    let signalled = shell("exec sleep 1000", 10_000).run(signalled, StdoutReader::Gone).unwrap();
+    assert_eq!(signalled.end.and_then(|end| end.signal()), Some(15));
 }
