@@ -19,9 +19,9 @@ use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_model::ModelSet;
 use sizeleak_output::plot::{
     CalibrationFigure, CommandSizes, ConfusionFigure, HomeHabits, LearningCurveFigure, PaddingFigure, PictureSize,
-    Quantiles, StageLatency, habits_svg, latency_svg, svg_of,
+    StageLatency, habits_svg, latency_svg, svg_of,
 };
-use sizeleak_platform::telemetry::Latency;
+use sizeleak_report::quantiles;
 use sizeleak_text::counted;
 use timeline::TimelineOptions;
 
@@ -188,13 +188,6 @@ fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
         return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}"));
     }
     Ok(latencies)
-}
-
-/// The times of a histogram; `None` if it is empty or cannot be read.
-fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
-    let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty())?;
-    let at = |quantile| latency.histogram().value_at_quantile(quantile);
-    Some(Quantiles { median: at(0.5), p99: at(0.99), longest: at(1.0) })
 }
 
 /// Commands of so many actions have rows, as long as these are fewer than [`MAX_LISTED`].

@@ -19,7 +19,7 @@ pub mod leak;
 mod observed;
 
 use document::Report;
-pub use observed::{Observed, habits_section, habits_verdict};
+pub use observed::{Observed, habits_section, habits_verdict, quantiles};
 
 /// The report as a page of HTML. What it lacks, it says how to give.
 pub fn html(report: Report) -> String {

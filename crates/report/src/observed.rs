@@ -11,6 +11,7 @@ use sizeleak_evaluation::statistics::{Confidence, Interval, percent_within};
 use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
 use sizeleak_habits::{ActionWeek, Home, Routine};
 use sizeleak_output::AnswerSink;
+use sizeleak_output::plot::Quantiles;
 use sizeleak_platform::telemetry::Latency;
 use sizeleak_text::counted;
 
@@ -234,9 +235,16 @@ impl Commands {
 
 /// A stage with its quantiles; `None` if it has no latencies that can be read.
 fn latency_row(row: &StageSummary) -> Option<[Value; 5]> {
-    let latency = Latency::from_bytes(&row.latency).ok().filter(|latency| !latency.histogram().is_empty())?;
-    let quantile = |quantile| Value::Number(latency.histogram().value_at_quantile(quantile) as f64 / 1e3, 2);
-    Some([row.stage.as_str().into(), row.frames_in.into(), quantile(0.5), quantile(0.99), quantile(1.0)])
+    let Quantiles { median, p99, longest } = quantiles(&row.latency)?;
+    let [median, p99, longest] = [median, p99, longest].map(|time_ns| Value::Number(time_ns as f64 / 1e3, 2));
+    Some([row.stage.as_str().into(), row.frames_in.into(), median, p99, longest])
+}
+
+/// The times of a histogram of a summary; `None` if it is empty or cannot be read.
+pub fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
+    let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty())?;
+    let at = |quantile| latency.histogram().value_at_quantile(quantile);
+    Some(Quantiles { median: at(0.5), p99: at(0.99), longest: at(1.0) })
 }
 
 impl AnswerSink for Observed {
