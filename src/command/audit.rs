@@ -72,9 +72,13 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         session.check(&arguments.background_pipeline()?)?;
     }
     let model = audited.fit_model()?;
-    if let Some(tunnel) = observer.tunnel(&model) {
-        let read = arguments.read_background(&tunnel, &model.scope)?;
-        let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|(background, _)| background))?;
+    let (prior, actions) = (audited.prior(&model), actions(&model));
+    if let Some(tunnel) = &observer.tunnel(&model) {
+        let read = arguments.read_background(tunnel, &model.scope)?;
+        let background = read.as_ref().map(|(background, _)| background);
+        let audit = TunnelAudit::new(&model, &audited.premises(), tunnel, background)?;
+        let sentence = audit.sentence(tunnel, background);
+        let report = TunnelReport { schema: 1, sentence, prior, actions, tunnel, background, audit };
         form.write(&report, None, || report.document())?;
         return check_damage(read.and_then(|(_, damage)| damage).as_ref(), COVERED);
     }
@@ -82,8 +86,8 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let report = Report {
         schema: 1,
         sentence: audit.sentence(),
-        prior: audited.prior(&model),
-        actions: actions(&model),
+        prior,
+        actions,
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
@@ -331,19 +335,7 @@ struct TunnelReport<'a> {
 
 type Row = (&'static str, fn(&Learned) -> Value);
 
-impl<'a> TunnelReport<'a> {
-    fn new(
-        audited: &AuditedModel,
-        model: &'a Model,
-        tunnel: &'a Tunnel,
-        background: Option<&'a Background>,
-    ) -> Result<Self> {
-        let audit = TunnelAudit::new(model, &audited.premises(), tunnel, background)?;
-        let sentence = audit.sentence(tunnel, background);
-        let (prior, actions) = (audited.prior(model), actions(model));
-        Ok(Self { schema: 1, sentence, prior, actions, tunnel, background, audit })
-    }
-
+impl TunnelReport<'_> {
     fn document(&self) -> Document {
         let premises = [
             ("prior", Some(self.prior.sentence.clone())),
