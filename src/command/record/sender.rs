@@ -96,13 +96,14 @@ pub(super) fn run(text: &str, told: &str) -> Result<(), String> {
         _ = writeln!(input, "{told}");
     }
     let errors = child.stderr.take();
-    let message = thread::spawn(move || {
+    let (sender, said) = bounded(1);
+    thread::spawn(move || {
         let mut message = Vec::new();
         if let Some(mut errors) = errors {
             _ = errors.by_ref().take(MAX_MESSAGE).read_to_end(&mut message);
             _ = std::io::copy(&mut errors, &mut std::io::sink());
         }
-        String::from_utf8_lossy(&message).trim().to_owned()
+        _ = sender.send(String::from_utf8_lossy(&message).trim().to_owned());
     });
     let start = Instant::now();
     let status = loop {
@@ -120,11 +121,7 @@ pub(super) fn run(text: &str, told: &str) -> Result<(), String> {
         return Ok(());
     }
     // Something that it started may still hold its stderr: then its end is not waited for.
-    let end = Instant::now() + MAX_LATE;
-    while !message.is_finished() && Instant::now() < end {
-        thread::sleep(BETWEEN_CHECKS);
-    }
-    let message = if message.is_finished() { message.join().unwrap_or_default() } else { String::new() };
+    let message = said.recv_timeout(MAX_LATE).unwrap_or_default();
     Err(format!("{status}{}{message}", if message.is_empty() { "" } else { ": " }))
 }
 
