@@ -10,6 +10,17 @@ pub fn middle<T: Copy>(values: &mut [T], order: impl FnMut(&T, &T) -> Ordering) 
     Some([*values.get(lower)?, *values.get(values.len() / 2)?])
 }
 
+/// The value at a place, from 0, of values that each occur so many times, in ascending order; `None` beyond the last.
+pub fn at_place(mut values: Vec<(i64, u64)>, mut place: u64) -> Option<i64> {
+    values.sort_unstable();
+    let is_there = |(_, times): &&(i64, u64)| {
+        let is_there = place < *times;
+        place = place.saturating_sub(*times);
+        is_there
+    };
+    values.iter().find(is_there).map(|(value, _)| *value)
+}
+
 /// The two-sided geometric distribution: the probability of an integer deviation, given the mean absolute deviation
 /// (above 0).
 pub fn two_sided(deviation: f64, mean: f64) -> f64 {

@@ -5,6 +5,8 @@
 //! noise. If the size of an action were wrong, the level would drift with the number of actions instead, which takes
 //! many steps or leaves much noise.
 
+use crate::statistics::at_place;
+
 /// The least cost of a step, in bytes of deviation: smaller rises are noise.
 pub const MIN_STEP_BYTES: i64 = 6;
 
@@ -141,16 +143,10 @@ fn level_costs(
 /// The lowest level searched: so far below the median.
 fn lowest_level(residuals: &[Residual]) -> i64 {
     let middle =
-        |Residual { range: [least, most], times, .. }: &Residual| (least + (most - least) / 2, *times as usize);
-    let mut sorted: Vec<(i64, usize)> = residuals.iter().map(middle).collect();
-    sorted.sort_unstable();
-    let half = sorted.iter().map(|(_, times)| times).sum::<usize>() / 2;
-    let mut reached = 0;
-    let median = sorted.iter().find(|(_, times)| {
-        reached += times;
-        reached > half
-    });
-    median.map_or(0, |(median, _)| median - MAX_DISTANCE)
+        |Residual { range: [least, most], times, .. }: &Residual| (least + (most - least) / 2, u64::from(*times));
+    let middles: Vec<(i64, u64)> = residuals.iter().map(middle).collect();
+    let half = middles.iter().map(|(_, times)| times).sum::<u64>() / 2;
+    at_place(middles, half).map_or(0, |median| median - MAX_DISTANCE)
 }
 
 /// The cost of a residual at a level.

@@ -28,17 +28,6 @@ pub(crate) fn most_likely(
     best.1
 }
 
-/// The value at a place, from 0, of values that each occur so many times, in ascending order; `None` beyond the last.
-pub(crate) fn at_place(mut values: Vec<(i64, u64)>, mut place: u64) -> Option<i64> {
-    values.sort_unstable();
-    let is_there = |(_, times): &&(i64, u64)| {
-        let is_there = place < *times;
-        place = place.saturating_sub(*times);
-        is_there
-    };
-    values.iter().find(is_there).map(|(value, _)| *value)
-}
-
 /// Leaves so many of the most frequent values, each given with its times, in ascending order.
 pub(crate) fn most_frequent(values: &mut Vec<(i64, u64)>, most: usize) {
     values.sort_by_key(|(value, times)| (std::cmp::Reverse(*times), *value));

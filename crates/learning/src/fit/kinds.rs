@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::statistics::two_sided;
+use sizeleak_model::statistics::{at_place, two_sided};
 use sizeleak_model::{Kind, KindReplies, Kinds, LabelledCommand, SeenCommand};
 
 use crate::fit::additivity::p_value;
-use crate::fit::evidence::{MIN_PROBABILITY, STRONG, at_place, most_likely, rounded};
+use crate::fit::evidence::{MIN_PROBABILITY, STRONG, most_likely, rounded};
 
 /// The widths of kernels that cross-validation chooses from, in bytes: each about twice the one before.
 const SPREADS_TRIED: [f64; 14] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 5.0, 9.0, 16.0, 50.0, 200.0];

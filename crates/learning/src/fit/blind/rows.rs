@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use sizeleak_model::statistics::at_place;
+
 use super::Observation;
-use crate::fit::evidence::at_place;
 
 /// The largest size of a command that is used, in bytes.
 const MAX_COMMAND_BYTES: i64 = 1 << 20;
