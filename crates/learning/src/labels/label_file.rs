@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use sizeleak_model::{Action, Inventory, InventoryError, Model};
+use sizeleak_model::{Action, Inventory, Model};
 use sizeleak_text::{TimeRange, counted, listed};
 use thiserror::Error;
 
@@ -170,13 +170,10 @@ impl LabelFile {
     /// If the inventory contradicts itself or allows none of the labels.
     pub fn within(mut self, inventory: Option<&Inventory>) -> Result<Self, LabelFileError> {
         let Some(inventory) = inventory else { return Ok(self) };
-        let action = |name: &String| Action::new(name, 1);
-        let has_device = |name: &String| {
-            let limits = inventory.limits(&[action(name)]);
-            !matches!(limits, Err(InventoryError::UnknownAction(_)))
-        };
-        let all = &self.labels.actions;
-        let (known, unknown): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|at| has_device(&all[*at]));
+        inventory.check().map_err(|error| self.fault(error.to_string()))?;
+        let (all, names) = (&self.labels.actions, inventory.action_names());
+        let (known, unknown): (Vec<usize>, Vec<usize>) =
+            (0..all.len()).partition(|at| names.contains(&all[*at].as_str()));
         let actions: Vec<String> = known.iter().map(|at| all[*at].clone()).collect();
         let names = unknown.iter().map(|at| format!("`{}`", all[*at])).collect::<Vec<_>>().join(" or ");
         let no_device = format!("no device of the inventory has the action {names}");
@@ -184,7 +181,7 @@ impl LabelFile {
             let remedy = "name the labels' actions in the inventory as in the labels";
             return Err(self.fault(format!("{no_device}: {remedy}")));
         }
-        let limits = inventory.limits(&actions.iter().map(action).collect::<Vec<_>>());
+        let limits = inventory.limits(&actions.iter().map(|name| Action::new(name, 1)).collect::<Vec<_>>());
         let limits = limits.map_err(|error| self.fault(error.to_string()))?;
         let pick = |counts: &[u32], picked: &[usize]| -> Vec<u32> {
             picked.iter().map(|at| counts.get(*at).copied().unwrap_or(0)).collect()

@@ -1,6 +1,6 @@
 //! Matching labels with commands by time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use jiff::SignedDuration;
@@ -67,9 +67,11 @@ impl Matching {
         self.missed.len() + self.ambiguous.len()
     }
 
-    /// The same with the commands that are free.
-    fn without_label(self, free: &[bool]) -> Self {
-        Self { spurious: (0..).zip(free).filter(|(_, free)| **free).map(|(command, _)| command).collect(), ..self }
+    /// Labels with their commands, of so many commands.
+    fn of(pairs: Vec<(usize, usize)>, commands: usize) -> Self {
+        let labelled: BTreeSet<usize> = pairs.iter().map(|(_, command)| *command).collect();
+        let spurious = (0..commands).filter(|command| !labelled.contains(command)).collect();
+        Self { pairs, spurious, ..Self::default() }
     }
 }
 
@@ -106,19 +108,11 @@ const MAX_PAIRS: usize = 1 << 25;
 /// depends only on times and indices.
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
     let commands = CommandTimes::new(command_times, tolerance_ns);
-    let mut matching = Matching { pairs: commands.pairs(label_times), ..Matching::default() };
-    let mut free = vec![true; command_times.len()];
-    let mut paired = matching.pairs.iter().peekable();
-    for (row, time) in label_times.iter().enumerate() {
-        if let Some((_, command)) = paired.next_if(|pair| pair.0 == row) {
-            free[*command] = false;
-        } else if commands.has_near(*time) {
-            matching.ambiguous.push(row);
-        } else {
-            matching.missed.push(row);
-        }
-    }
-    matching.without_label(&free)
+    let matching = Matching::of(commands.pairs(label_times), command_times.len());
+    let is_alone = |row: &usize| matching.pairs.binary_search_by_key(row, |(row, _)| *row).is_err();
+    let alone = (0..label_times.len()).filter(is_alone);
+    let (ambiguous, missed) = alone.partition(|row| commands.has_near(label_times[*row]));
+    Matching { missed, ambiguous, ..matching }
 }
 
 /// The same where it is known when each command was handed over, also those of other labels: one that is sent after the
@@ -129,20 +123,20 @@ pub(crate) fn match_turns(label_times: &[i64], command_times: &[i64], starts: &[
     for (command, time) in command_times.iter().enumerate() {
         of_turn.entry(turn(*time)).or_default().push(command);
     }
-    let (mut matching, mut free) = (Matching::default(), vec![true; command_times.len()]);
+    let (mut pairs, mut missed, mut free) = (Vec::new(), Vec::new(), vec![true; command_times.len()]);
     for (row, time) in label_times.iter().enumerate() {
         let distance = |command: &usize| command_times.get(*command).map_or(u64::MAX, |other| other.abs_diff(*time));
         let is_near =
             |command: &usize| free.get(*command) == Some(&true) && distance(command) <= tolerance_ns.unsigned_abs();
         match of_turn.get(&turn(*time)).into_iter().flatten().copied().filter(is_near).min_by_key(distance) {
             Some(command) => {
-                matching.pairs.push((row, command));
+                pairs.push((row, command));
                 free[command] = false;
             }
-            None => matching.missed.push(row),
+            None => missed.push(row),
         }
     }
-    matching.without_label(&free)
+    Matching { missed, ..Matching::of(pairs, command_times.len()) }
 }
 
 pub(crate) fn matching_pairs(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Vec<(usize, usize)> {
@@ -163,11 +157,6 @@ impl CommandTimes {
     }
 
     fn has_near(&self, time: i64) -> bool {
-        let (Some((first, _)), Some((last, _))) = (self.commands.first(), self.commands.last()) else { return false };
-        // Most labels of a long list may be of other captures.
-        if time < first.saturating_sub_unsigned(self.tolerance) || time > last.saturating_add_unsigned(self.tolerance) {
-            return false;
-        }
         let after = self.commands.partition_point(|(other, _)| *other < time);
         let around = [after.checked_sub(1), Some(after)].into_iter().flatten();
         around.filter_map(|at| self.commands.get(at)).any(|(other, _)| other.abs_diff(time) <= self.tolerance)
