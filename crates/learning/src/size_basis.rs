@@ -10,7 +10,7 @@ use sizeleak_record_sizer::record_overhead;
 use toml::Value;
 
 use crate::error::{LearningError, Result};
-use crate::labels::{LabelFile, MatchCounts, Matching, Tolerance};
+use crate::labels::{LabelFile, MatchCounts, Tolerance};
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, OnNotice, SEGMENTER, by_best_algorithm, command_times, observe_commands,
 };
@@ -201,37 +201,28 @@ impl LabelledCommands {
     ) -> Result<Self> {
         let find = |pipeline: &Pipeline, on_notice: &mut OnNotice<'_>| {
             let observed = observe_commands(input, pipeline, on_notice)?;
-            let times = command_times(&observed.commands);
             let labels = observed.aligned(labels, tolerance);
-            let matching = labels.matching(&times, tolerance).ok();
-            Ok(Found { observed, labels, times, matching })
+            Ok((observed, labels))
         };
         let is_set = |key: &str| pipeline.option(SEGMENTER, key).and_then(Value::as_str).is_some();
-        if is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER) || !input.has_records(pipeline)? {
-            return find(pipeline, on_notice)?.labelled(tolerance);
-        }
-        by_best_algorithm(pipeline, on_notice, Found::unmatched, find)?.labelled(tolerance)
-    }
-}
-
-/// The commands of one run, with the labels on their clock.
-struct Found {
-    observed: ObservedCommands,
-    labels: LabelFile,
-    times: Vec<i64>,
-    /// `None` if no label is near a command.
-    matching: Option<Matching>,
-}
-
-impl Found {
-    /// How many labels have no command.
-    fn unmatched(&self) -> usize {
-        self.matching.as_ref().map_or(usize::MAX, Matching::unmatched)
+        let is_said = is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER);
+        let (observed, labels) = if is_said || !input.has_records(pipeline)? {
+            find(pipeline, on_notice)?
+        } else {
+            // All, where none is near a command.
+            let unmatched = |(observed, labels): &(ObservedCommands, LabelFile)| {
+                let matching = labels.matching(&command_times(&observed.commands), tolerance);
+                matching.map_or(usize::MAX, |matching| matching.unmatched())
+            };
+            by_best_algorithm(pipeline, on_notice, unmatched, find)?
+        };
+        Self::of(observed, &labels, tolerance)
     }
 
-    fn labelled(self, tolerance: Tolerance) -> Result<LabelledCommands> {
-        let Self { observed, labels, times, .. } = self;
+    /// The commands of one run, with the labels on their clock.
+    fn of(observed: ObservedCommands, labels: &LabelFile, tolerance: Tolerance) -> Result<Self> {
         let ObservedCommands { commands, seen, damage, .. } = observed;
+        let times = command_times(&commands);
         if commands.is_empty() {
             return Err(InputError::no_commands(damage, seen).into());
         }
@@ -260,7 +251,7 @@ impl Found {
             }
             seen
         };
-        Ok(LabelledCommands {
+        Ok(Self {
             actions: labels.labels().actions.clone(),
             commands: pairs.iter().map(seen).collect(),
             found: matched.into_iter().map(|observed| observed.command).collect(),
