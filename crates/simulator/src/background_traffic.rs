@@ -39,24 +39,18 @@ impl Simulator {
         for time_ns in recurring_times(noise.ntp_period, from_ns, until_ns, &mut random) {
             packets.extend(self.ntp_query(time_ns, &mut random)?);
         }
-        let mut random = stream(2);
-        for time_ns in recurring_times(noise.firmware_period, from_ns, until_ns, &mut random) {
-            let tls = TlsSettings { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
-            let ends = [hosts.gateway, hosts.firmware];
-            packets.extend(self.fetch(
-                seed,
-                time_ns,
-                ends,
-                (&self.firmware, tls),
-                noise.firmware_bytes,
-                &mut random,
-            )?);
-        }
-        let mut random = stream(3);
-        for time_ns in recurring_times(noise.host_period, from_ns, until_ns, &mut random) {
-            let tls = TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
-            let ends = [hosts.laptop, hosts.website];
-            packets.extend(self.fetch(seed, time_ns, ends, (&self.website, tls), noise.host_bytes, &mut random)?);
+        let of_firmware = TlsSettings { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
+        let of_website = TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
+        let (firmware, website) = ((&self.firmware, of_firmware), (&self.website, of_website));
+        let fetched = [
+            (noise.firmware_period, [hosts.gateway, hosts.firmware], firmware, noise.firmware_bytes),
+            (noise.host_period, [hosts.laptop, hosts.website], website, noise.host_bytes),
+        ];
+        for ((period, ends, service, bytes), index) in fetched.into_iter().zip(2..) {
+            let mut random = stream(index);
+            for time_ns in recurring_times(period, from_ns, until_ns, &mut random) {
+                packets.extend(self.fetch(seed, time_ns, ends, service, bytes, &mut random)?);
+            }
         }
         Ok(packets)
     }
