@@ -25,7 +25,7 @@ const MAX_EXTENDED: usize = 100_000_000;
 #[derive(Debug, Clone)]
 pub struct Frontier<'a> {
     search: TableSearch<'a>,
-    /// Those on the convex hull.
+    /// Those on the convex hull; none if no table obeys the rules.
     corners: Vec<BucketTable>,
 }
 
@@ -45,11 +45,6 @@ impl<'a> TableSearch<'a> {
 }
 
 impl Frontier<'_> {
-    /// Those on the convex hull; none if no table obeys the rules.
-    pub fn corners(&self) -> &[BucketTable] {
-        &self.corners
-    }
-
     /// The tables from the corner before this one up to it.
     pub(crate) fn up_to(&self, corner: usize) -> Vec<BucketTable> {
         let Some(right) = self.corners.get(corner) else { return Vec::new() };
@@ -211,7 +206,7 @@ pub fn exact_table(
     for _ in 0..searches {
         let frontier = TableSearch { rules, ..*search }.frontier();
         let is_within = |table: &BucketTable| goal.is_met(table.leakage, table.added_bytes);
-        let corners = frontier.corners();
+        let corners = &frontier.corners;
         if !corners.is_empty() && !corners.iter().any(is_within) {
             why = NoTable::Goal;
         }
