@@ -228,7 +228,8 @@ fn print(
 fn report_remarks(learned: &Result<Vec<LearnedModel>, LearningError>) {
     for section in learned.iter().flatten() {
         section.remarks.iter().for_each(|remark| say("note", &format!("all labels together: {remark}")));
-        section.warnings.iter().for_each(|warning| say("warning", &format!("all labels together: {warning}")));
+        let warnings = section.model.learned.warnings.iter();
+        warnings.for_each(|warning| say("warning", &format!("all labels together: {warning}")));
     }
 }
 

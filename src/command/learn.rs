@@ -216,8 +216,7 @@ impl LessonSettings<'_> {
                 ));
             }
             let warnings = summary::warnings_of_found(&found, learned);
-            learned.model.learned.warnings.extend(warnings.iter().cloned());
-            learned.warnings.extend(warnings);
+            learned.model.learned.warnings.extend(warnings);
         }
         Ok(Lesson { outcome, found: Some(found), tolerance })
     }

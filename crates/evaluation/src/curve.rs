@@ -89,9 +89,9 @@ impl LearningCurve {
 impl CurveInput<'_> {
     fn tried(&self, rows: &[usize]) -> Result<Result<TestedModel, String>, EvaluationError> {
         let labels = self.training_set.labels.subset(rows);
-        let (model, warnings) = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {
+        let model = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {
             // The commands were found with the noise of all labels.
-            Ok(learned) => (Model { noise: self.model.noise.clone(), ..learned.model }, learned.warnings),
+            Ok(learned) => Model { noise: self.model.noise.clone(), ..learned.model },
             Err(error) => return Ok(Err(error.cause())),
         };
         let models = ModelSet::new(vec![model.clone()]).map_err(|fault| labels.fault(fault.to_string()))?;
@@ -103,7 +103,7 @@ impl CurveInput<'_> {
         Ok(Ok(TestedModel {
             sizes: model.actions.iter().filter(is_known).count(),
             is_of_kinds: model.actions.is_empty(),
-            warnings,
+            warnings: model.learned.warnings,
             evaluation: Evaluation::new(&run, None),
         }))
     }

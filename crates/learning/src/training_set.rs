@@ -56,8 +56,6 @@ pub struct LearnedModel {
     pub labels: usize,
     /// What was left out or assumed, a sentence each.
     pub remarks: Vec<String>,
-    /// What may be wrong with the model, a sentence each.
-    pub warnings: Vec<String>,
     /// Whether the labels leave sizes, or sums of them, open.
     pub leaves_sizes_open: bool,
     /// For each action with a size, the credible interval (95 %) of that size in bytes.
@@ -148,7 +146,7 @@ impl TrainingSet<'_> {
             padding: sizes.padding,
             block_rest: None,
             certainty: if sizes.hold { (1e4 * certainty).round() / 1e4 } else { 0.0 },
-            warnings: warnings.clone(),
+            warnings,
             found_with: BTreeMap::new(),
             seen: marks(&matched),
         };
@@ -188,7 +186,6 @@ impl TrainingSet<'_> {
             model,
             labels,
             remarks,
-            warnings,
             leaves_sizes_open,
             intervals,
             certainty,

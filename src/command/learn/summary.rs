@@ -60,7 +60,7 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>, all_notes: boo
 }
 
 fn notes(learned: &LearnedModel, all: bool) -> Document {
-    let warnings = learned.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let warnings = learned.model.learned.warnings.iter().map(|warning| format!("warning: {warning}"));
     let notes: Vec<String> = warnings.chain(learned.remarks.iter().map(|remark| format!("note: {remark}"))).collect();
     let shown = if all { notes.len() } else { MAX_NOTES.min(notes.len()) };
     let document: Document = notes.iter().take(shown).flat_map(|note| paragraph(note.as_str(), 2)).collect();

@@ -74,7 +74,7 @@ impl Knowledge {
             longer: if is_open { learned.plan.commands().to_vec() } else { Vec::new() },
             unexplained,
             without_sums: learned.without_sums.clone(),
-            warnings: learned.warnings.clone(),
+            warnings: model.learned.warnings.clone(),
             sizes,
         }
     }
