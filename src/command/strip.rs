@@ -12,9 +12,7 @@ use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Source, SourceEmit, St
 use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::counted;
-use sizeleak_traffic::strip::{
-    CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
-};
+use sizeleak_traffic::strip::{CaptureFormat, CaptureWriter, StripError, StripOptions, StripReport, Stripper};
 
 use super::failure::{usage, with_code};
 use super::notices::NoticeReport;
@@ -97,8 +95,8 @@ impl Arguments {
         StripOptions {
             gateway: self.gateway.clone(),
             tunnel: self.tunnel.clone(),
-            others: if self.drop_others { OtherPackets::Dropped } else { OtherPackets::Zeroed },
-            dns: if self.keep_dns { DnsMessages::Kept } else { DnsMessages::Zeroed },
+            drop_others: self.drop_others,
+            keep_dns: self.keep_dns,
         }
     }
 

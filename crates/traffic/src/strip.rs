@@ -36,4 +36,4 @@ mod read_streams;
 mod stripper;
 
 pub use capture_writer::{CaptureFormat, CaptureWriter};
-pub use stripper::{DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper};
+pub use stripper::{StripError, StripOptions, StripReport, Stripper};

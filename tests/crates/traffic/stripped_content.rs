@@ -6,7 +6,7 @@ use etherparse::PacketBuilder;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sizeleak_frame::Packet;
-use sizeleak_traffic::strip::{DnsMessages, OtherPackets, StripOptions, StripReport, Stripper};
+use sizeleak_traffic::strip::{StripOptions, StripReport, Stripper};
 
 const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 const SERVICE: [u8; 4] = [203, 0, 113, 1];
@@ -156,7 +156,7 @@ fn of_datagrams_record_headers_stay_and_names_on_request() {
     assert_eq!((&written[0][42..55], &written[0][55..]), (&dtls[..13], &[0; 40][..]));
     assert!(written[1..].iter().all(|packet| packet[42..].iter().all(|byte| *byte == 0)));
     assert_eq!(report.differing_flows, 0);
-    let options = StripOptions { dns: DnsMessages::Kept, others: OtherPackets::Dropped, ..StripOptions::default() };
+    let options = StripOptions { keep_dns: true, drop_others: true, ..StripOptions::default() };
     let (written, report) = stripped(&options, &packets);
     assert_eq!((written[1].as_slice(), written.len(), report.dropped_packets), (packets[1].as_slice(), 2, 1));
 }

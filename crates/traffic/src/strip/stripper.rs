@@ -15,25 +15,6 @@ use thiserror::Error;
 use crate::strip::layout::Layout;
 use crate::strip::read_streams::{ReadStreams, StreamKey};
 
-/// What becomes of packets that are not from or to the gateway.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OtherPackets {
-    #[default]
-    Zeroed,
-    /// They are left out.
-    Dropped,
-}
-
-/// What becomes of DNS messages of the gateway.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DnsMessages {
-    /// They become zero like any payload.
-    #[default]
-    Zeroed,
-    /// They stay, so that services can still be selected by name.
-    Kept,
-}
-
 /// Whose sizes are kept, and what becomes of other packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StripOptions {
@@ -41,8 +22,10 @@ pub struct StripOptions {
     pub gateway: Vec<String>,
     /// The tunnels to open, as `flow-filter` reads them; all if there are none.
     pub tunnel: Vec<String>,
-    pub others: OtherPackets,
-    pub dns: DnsMessages,
+    /// Leave out packets that are not from or to the gateway, instead of zeroing them.
+    pub drop_others: bool,
+    /// Leave the gateway's DNS messages as they are, so that services can still be selected by name.
+    pub keep_dns: bool,
 }
 
 #[derive(Debug, Error)]
@@ -148,12 +131,12 @@ impl Stripper {
         self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
         let layout = Layout::of(packet.link_type, packet.data, packet.original_length);
         let is_gateways = layout.addresses.iter().any(|address| self.gateways.contains(*address));
-        if !is_gateways && self.options.others == OtherPackets::Dropped {
+        if !is_gateways && self.options.drop_others {
             self.report.dropped_packets += 1;
             return Ok(());
         }
         let payload = packet.data.get(layout.headers..layout.headers + layout.payload).unwrap_or_default();
-        let keeps_dns = is_gateways && layout.is_dns && self.options.dns == DnsMessages::Kept;
+        let keeps_dns = is_gateways && layout.is_dns && self.options.keep_dns;
         let mut held = HeldPacket::new(packet, layout);
         if keeps_dns {
             held.keep(payload, 0..payload.len());
