@@ -17,8 +17,7 @@ use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_text::counted;
 use sizeleak_traffic::archive::{
-    ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
-    RunResults, forget_point,
+    ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, PartFormat, RoundResults, RunResults, forget_point,
 };
 
 use super::output_option::{one_of, print_document};
@@ -185,8 +184,8 @@ impl Arguments {
         Ok(ArchiveRun {
             format: if self.format == OutputFormat::Ndjson { PartFormat::Ndjson } else { PartFormat::Parquet },
             jobs: self.jobs.get(),
-            points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
-            missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },
+            one_point: self.one_point,
+            forget: self.forget,
             settle: self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO }),
             range: self.range.range()?,
             interrupt: Interrupt::on_signals()?,

@@ -25,8 +25,6 @@ pub use archive_run::{ArchiveRun, ArchiveWatch, RoundResults, RunResults, WatchR
 pub use description::{
     AnswersDescription, CaptureFile, DamagedPlace, FileVerdict, PartFormat, PointDescription, RecordsDescription,
 };
-pub use discovery::PointsOf;
 pub use layout::ArchiveError;
-pub use left_out::MissingCaptures;
 pub use manifest::{Manifest, ManifestPoint};
 pub use point_run::{ArchivePlan, PlannedFile, PlannedPoint};

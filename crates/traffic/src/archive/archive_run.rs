@@ -15,9 +15,9 @@ use sizeleak_text::TimeRange;
 
 use crate::archive::answers;
 use crate::archive::description::{ANSWER, CaptureFile, FileState, FileVerdict, PartFormat, PointDescription};
-use crate::archive::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
+use crate::archive::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, capture_points};
 use crate::archive::layout::{ArchiveError, Layout, LockedLayout, remove_file};
-use crate::archive::left_out::{MissingCaptures, Settling, Unprocessed};
+use crate::archive::left_out::{Settling, Unprocessed};
 use crate::archive::manifest::Manifest;
 use crate::archive::point_run::{ArchivePlan, PointRun, is_by_time};
 use crate::archive::unit_store::packet_stages;
@@ -32,8 +32,11 @@ pub struct ArchiveRun {
     pub format: PartFormat,
     /// How many points are processed at once.
     pub jobs: usize,
-    pub points_of: PointsOf,
-    pub missing: MissingCaptures,
+    /// Each folder that is named is a point, with all below it: such as one folder a day. A pattern names the folder that
+    /// it begins with.
+    pub one_point: bool,
+    /// A point some of whose captures are gone is rebuilt without them, instead of keeping its results.
+    pub forget: bool,
     /// How long files have been left alone before they are read; zero for all.
     pub settle: Duration,
     pub range: TimeRange,
@@ -68,8 +71,8 @@ impl ArchiveRun {
             out,
             format: PartFormat::default(),
             jobs: 1,
-            points_of: PointsOf::default(),
-            missing: MissingCaptures::default(),
+            one_point: false,
+            forget: false,
             settle: Duration::ZERO,
             range: TimeRange::default(),
             interrupt: Interrupt::new(),
@@ -145,7 +148,7 @@ impl ArchiveRun {
             pipeline: &self.pipeline,
             packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::usage)?,
             format: self.format,
-            missing: self.missing,
+            forget: self.forget,
             settling: Settling::since(self.settle),
             range: self.range,
             looks_ahead: self.jobs > points,
@@ -188,7 +191,7 @@ impl ArchiveRun {
             let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
             return Err(ArchiveError::usage(fault.to_owned()));
         }
-        let mut points = capture_points(named, self.points_of)?;
+        let mut points = capture_points(named, self.one_point)?;
         points.extend(self.emptied(&points)?);
         points.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(points)

@@ -32,16 +32,6 @@ impl CapturePoint {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PointsOf {
-    /// Each folder with files.
-    #[default]
-    Folders,
-    /// Each folder that is named, with all below it: such as one folder a day. A pattern names the folder that it begins
-    /// with.
-    Operands,
-}
-
 #[derive(Default)]
 struct FoundPoints {
     points: BTreeMap<PathBuf, CapturePoint>,
@@ -53,7 +43,8 @@ struct FoundPoints {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
+/// Each folder with files is a point, or with `one_point` each that is named, with all below it.
+pub(crate) fn capture_points(named: NamedPaths, one_point: bool) -> Result<Vec<CapturePoint>, ArchiveError> {
     let mut found = FoundPoints::default();
     for NamedPath { path, base } in named.paths {
         let of_path = ArchiveError::of_file(&path);
@@ -61,9 +52,9 @@ pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<
         if path.is_dir() {
             let real = path.canonicalize().map_err(of_path)?;
             let root = base.filter(|base| real.starts_with(base)).unwrap_or_else(|| real.clone());
-            found.add_folder(&path, &real, &root, points);
+            found.add_folder(&path, &real, &root, one_point);
         } else if let Some(base) = base {
-            found.add_matched_file(&path, &base, points);
+            found.add_matched_file(&path, &base, one_point);
         } else {
             let real = path.canonicalize().map_err(of_path)?;
             let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
@@ -96,10 +87,10 @@ pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<
 
 impl FoundPoints {
     /// Adds everything below a folder; `real` is where it is without links. Names of points begin with `root`.
-    fn add_folder(&mut self, operand: &Path, real: &Path, root: &Path, points: PointsOf) {
+    fn add_folder(&mut self, operand: &Path, real: &Path, root: &Path, one_point: bool) {
         let content = content_below(operand);
         let place = |path: &Path| {
-            if points == PointsOf::Operands {
+            if one_point {
                 return root.to_owned();
             }
             let folder = path.parent().unwrap_or(operand);
@@ -116,9 +107,9 @@ impl FoundPoints {
         }
     }
 
-    fn add_matched_file(&mut self, path: &Path, base: &Path, points: PointsOf) {
+    fn add_matched_file(&mut self, path: &Path, base: &Path, one_point: bool) {
         let above = path.parent().and_then(|above| above.canonicalize().ok());
-        let folder = above.filter(|_| points == PointsOf::Folders).unwrap_or_else(|| base.to_owned());
+        let folder = above.filter(|_| !one_point).unwrap_or_else(|| base.to_owned());
         self.add_file(path, &folder, base);
     }
 
@@ -271,8 +262,8 @@ mod tests {
 
     use super::*;
 
-    fn points_of(operands: &[PathBuf], points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
-        capture_points(NamedPaths::of(operands, Absence::IsError)?, points)
+    fn points_of(operands: &[PathBuf], one_point: bool) -> Result<Vec<CapturePoint>, ArchiveError> {
+        capture_points(NamedPaths::of(operands, Absence::IsError)?, one_point)
     }
 
     #[test]
@@ -286,11 +277,11 @@ mod tests {
         symlink("../hall/a.1", root.join("attic room/again")).unwrap();
         symlink("nowhere", root.join("attic room/lost")).unwrap();
         let hall = root.join("hall");
-        let points = points_of(&[root.clone(), hall.clone(), hall.join("a.1")], PointsOf::Folders).unwrap();
+        let points = points_of(&[root.clone(), hall.clone(), hall.join("a.1")], false).unwrap();
         let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
         let (a, lost) = (root.join("hall/a.1"), root.join("attic room/lost"));
         assert_eq!(names, [("taps+attic%20room", vec![lost.clone()]), ("taps+hall", vec![a.clone()])]);
-        let points = points_of(&[root], PointsOf::Operands).unwrap();
+        let points = points_of(&[root], true).unwrap();
         let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
         assert_eq!(names, [("taps", vec![lost, a])]);
     }
@@ -309,12 +300,12 @@ mod tests {
         symlink("nowhere", root.join("07/lost.pcap")).unwrap();
         fs::write(root.join("07/notes"), "no match").unwrap();
         for pattern in ["**/*.pcap", "0[67]/**/*.pcap"] {
-            let points = points_of(&[root.join(pattern)], PointsOf::Folders).unwrap();
+            let points = points_of(&[root.join(pattern)], false).unwrap();
             let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
             let days = vec![day.clone(), root.join("07/lost.pcap")];
             assert_eq!(names, [("taps+06+hall", vec![hall.clone()]), ("taps+07", days)]);
         }
-        let points = points_of(&[root.join("06*"), root.join("0?/b*")], PointsOf::Operands).unwrap();
+        let points = points_of(&[root.join("06*"), root.join("0?/b*")], true).unwrap();
         let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
         assert_eq!(names, [("taps", vec![hall, day])]);
     }
@@ -327,9 +318,9 @@ mod tests {
             fs::create_dir_all(home).unwrap();
             fs::write(home.join("a"), "a").unwrap();
         }
-        let error = points_of(&homes, PointsOf::Folders).unwrap_err();
+        let error = points_of(&homes, false).unwrap_err();
         assert!(error.to_string().contains("would both be the capture point `home`"), "{error}");
-        let error = points_of(&[folder.path().join("none")], PointsOf::Folders).unwrap_err();
+        let error = points_of(&[folder.path().join("none")], false).unwrap_err();
         assert!(error.to_string().contains("none: No such file"), "{error}");
     }
 

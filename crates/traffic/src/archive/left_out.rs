@@ -9,16 +9,6 @@ use sizeleak_text::TimeRange;
 
 use crate::archive::description::{CaptureFile, DescribedFile, FileState, FileVerdict, PointDescription};
 
-/// Whether captures are given up with what was found in them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MissingCaptures {
-    /// The point keeps its results, and says so.
-    #[default]
-    Keep,
-    /// The point is rebuilt without them.
-    Forget,
-}
-
 /// Captures by which the same ones are found again. One that was renamed or has grown is the same; one that has shrunk
 /// has lost what was found in it.
 struct Captures<'a> {
@@ -43,37 +33,35 @@ impl<'a> Captures<'a> {
     }
 }
 
-impl MissingCaptures {
-    /// Checks that nothing would be dropped from the results of a point that are there. `now` are all its files as they
-    /// are now.
-    ///
-    /// # Errors
-    /// What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
-    pub(crate) fn check(self, known: &PointDescription, now: &[DescribedFile]) -> Result<(), Unprocessed> {
-        let there = Captures::of(now.iter().filter(|now| now.file.is_capture()));
-        let outside = Captures::of(now.iter().filter(|now| now.file.verdict == FileVerdict::Outside));
-        let missing = known.files.iter().filter(|known| known.has_packets() && !there.have(known));
-        let (mut growing, mut left_out, mut shorter, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for capture in missing {
-            let path = &capture.file.path;
-            match () {
-                () if is_growing(capture, now) => growing.push(path),
-                () if outside.have(capture) => left_out.push(path),
-                () if there.begun.contains_key(&(&**path, capture.head_ns)) => shorter.push(path),
-                () => gone.push(path),
-            }
+/// Checks that nothing would be dropped from the results of a point that are there. `now` are all its files as they
+/// are now.
+///
+/// # Errors
+/// What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
+pub(crate) fn check_missing(forget: bool, known: &PointDescription, now: &[DescribedFile]) -> Result<(), Unprocessed> {
+    let there = Captures::of(now.iter().filter(|now| now.file.is_capture()));
+    let outside = Captures::of(now.iter().filter(|now| now.file.verdict == FileVerdict::Outside));
+    let missing = known.files.iter().filter(|known| known.has_packets() && !there.have(known));
+    let (mut growing, mut left_out, mut shorter, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for capture in missing {
+        let path = &capture.file.path;
+        match () {
+            () if is_growing(capture, now) => growing.push(path),
+            () if outside.have(capture) => left_out.push(path),
+            () if there.begun.contains_key(&(&**path, capture.head_ns)) => shorter.push(path),
+            () => gone.push(path),
         }
-        if self == Self::Keep {
-            refuse(&gone, "gone")?;
-            refuse(&shorter, "shorter than before")?;
-            refuse(&left_out, "outside of the range of time")?;
-        }
-        match growing.first() {
-            Some(first) => Err(Unprocessed::Waits(format!(
-                "{first}, which is in the results, has changed again: they stay as they are until it has settled"
-            ))),
-            None => Ok(()),
-        }
+    }
+    if !forget {
+        refuse(&gone, "gone")?;
+        refuse(&shorter, "shorter than before")?;
+        refuse(&left_out, "outside of the range of time")?;
+    }
+    match growing.first() {
+        Some(first) => Err(Unprocessed::Waits(format!(
+            "{first}, which is in the results, has changed again: they stay as they are until it has settled"
+        ))),
+        None => Ok(()),
     }
 }
 

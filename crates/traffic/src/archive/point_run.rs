@@ -21,7 +21,7 @@ use crate::archive::description::{
 use crate::archive::discovery::CapturePoint;
 use crate::archive::found_file::FoundFile;
 use crate::archive::layout::{Layout, remove_file};
-use crate::archive::left_out::{MissingCaptures, Settling, Unprocessed, judge};
+use crate::archive::left_out::{Settling, Unprocessed, check_missing, judge};
 use crate::archive::unit_store::{UnitDescription, UnitStore, answers_key, end_key, reading, records_key};
 
 pub(crate) struct PointRun<'a> {
@@ -29,7 +29,7 @@ pub(crate) struct PointRun<'a> {
     pub(crate) pipeline: &'a Pipeline,
     pub(crate) packet_stages: Pipeline,
     pub(crate) format: PartFormat,
-    pub(crate) missing: MissingCaptures,
+    pub(crate) forget: bool,
     pub(crate) settling: Settling,
     pub(crate) range: TimeRange,
     /// Whether the next capture is looked at while the present one is processed.
@@ -233,7 +233,7 @@ impl PointRun<'_> {
     /// their digests: all files are looked at then.
     fn check_missing(&self, known: &PointDescription, found: Vec<FoundFile>) -> Result<Vec<FoundFile>, Unprocessed> {
         let is_growing = |file: &FoundFile| file.described.file.verdict == FileVerdict::Growing;
-        if self.missing == MissingCaptures::Forget && !found.iter().any(is_growing) {
+        if self.forget && !found.iter().any(is_growing) {
             return Ok(found);
         }
         // One that has grown has the same beginning, but may be outside of the range by now. One that is smaller may have
@@ -251,7 +251,7 @@ impl PointRun<'_> {
             return Ok(found);
         }
         let files = found.into_iter().map(|file| self.look(file)).collect::<Result<Vec<_>, _>>()?;
-        self.missing.check(known, &files)?;
+        check_missing(self.forget, known, &files)?;
         Ok(files.into_iter().map(FoundFile::known).collect())
     }
 
