@@ -18,7 +18,7 @@ use sizeleak_learning::labels::{
     NameRule, Tolerance,
 };
 use sizeleak_model::{CaptureDigest, Model};
-use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
+use sizeleak_pipeline::{InputPart, InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_text::{counted, escaped_lines, listed};
@@ -147,8 +147,8 @@ impl LabelledCaptures {
     }
 
     pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput> {
-        let overlap = if self.labels_from_names.is_some() { Overlap::Shifted } else { Overlap::Refused };
-        Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
+        let shifts = self.labels_from_names.is_some();
+        Ok(PipelineInput::new(source).shifting_overlapping(shifts).within(self.range.range()?))
     }
 
     pub(super) fn pipeline(&self, file: Option<&Path>, models: &[PathBuf], options: &[String]) -> Result<Pipeline> {

@@ -3,7 +3,7 @@
 
 mod part;
 
-use std::fmt::{Debug, Formatter, Write};
+use std::fmt::Write;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
 use crate::recording::SavedStream;
 use crate::run::PreparedRun;
+pub use part::InputPart;
 use part::{GatewayFilter, PartRecorder, join, own_interrupt};
-pub use part::{InputPart, Overlap};
 
 /// The last stage whose output does not depend on how commands are found. It is small.
 const LAST_OF_FRONT: &str = "record-sizer";
@@ -33,20 +33,16 @@ pub enum InputSource {
     Streams(Vec<PathBuf>),
 }
 
+#[derive(Debug)]
 pub struct PipelineInput {
     source: InputSource,
-    overlap: Overlap,
+    shifts_overlapping: bool,
     /// When the commands are from that runs show; they read everything.
     range: TimeRange,
     kept: Mutex<Vec<(String, Arc<KeptInput>)>>,
 }
 
-impl Debug for PipelineInput {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("PipelineInput").field("source", &self.source).finish_non_exhaustive()
-    }
-}
-
+#[derive(Debug)]
 struct KeptInput {
     /// Deleted with its folder.
     stream: PathBuf,
@@ -59,12 +55,13 @@ struct KeptInput {
 
 impl PipelineInput {
     pub fn new(source: InputSource) -> Self {
-        Self { source, overlap: Overlap::Refused, range: TimeRange::default(), kept: Mutex::new(Vec::new()) }
+        Self { source, shifts_overlapping: false, range: TimeRange::default(), kept: Mutex::new(Vec::new()) }
     }
 
+    /// Captures of the same times are shifted, instead of refused: their times were rewritten, and order alone counts.
     #[must_use]
-    pub fn with_overlap(self, overlap: Overlap) -> Self {
-        Self { overlap, ..self }
+    pub fn shifting_overlapping(self, shifts_overlapping: bool) -> Self {
+        Self { shifts_overlapping, ..self }
     }
 
     /// Leaves out records, and commands with what is said of them, that are not of this time.
@@ -218,7 +215,7 @@ impl PipelineInput {
         filter.check(self.streams())?;
         let (mut parts, damage) = recorder.finish();
         let stream = folder.path().join("joined.frames.zst");
-        join(&mut parts, self.overlap, &stream)?;
+        join(&mut parts, self.shifts_overlapping, &stream)?;
         let parts = if self.source == InputSource::Captures { Vec::new() } else { parts };
         Ok(KeptInput { stream, _folder: folder, stage, parts, damage })
     }

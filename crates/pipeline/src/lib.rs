@@ -46,7 +46,7 @@ mod type_schema;
 pub use cause::RunEnding;
 pub use checkpoint::{Checkpoint, CheckpointError, MEANING, PendingCheckpoint};
 pub use error::{ConfigError, InputError, RunError, did_you_mean};
-pub use input::{InputPart, InputSource, Overlap, PipelineInput};
+pub use input::{InputPart, InputSource, PipelineInput};
 pub use model_fit::{ModelFit, TrafficSeen};
 pub use pipeline::{Pipeline, ResolvedStage};
 pub use recording::SavedStream;

@@ -172,20 +172,12 @@ impl GatewayFilter {
     }
 }
 
-/// How captures of the same times are put one after another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overlap {
-    Refused,
-    /// Their times are shifted: they were rewritten, and order alone counts.
-    Shifted,
-}
-
 /// Silence between parts whose times are shifted: longer than any reply.
 const APART_NS: i64 = 3_600_000_000_000;
 
 /// Joins parts into a file, and puts them into the order of their times; those that overlap are refused, or shifted in the
 /// order in which they were named.
-pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Result<(), InputError> {
+pub(super) fn join(parts: &mut [InputPart], shifts_overlapping: bool, into: &Path) -> Result<(), InputError> {
     let named: Vec<InputPart> = parts.to_vec();
     // Parts without any traffic come last.
     parts.sort_by_key(|part| part.span.map_or(i64::MAX, |[first, _]| first));
@@ -194,9 +186,13 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Re
         _ => None,
     });
     let mut shifts = vec![0; parts.len()];
-    match (overlapping, overlap) {
-        (None, _) => {}
-        (Some([one, other]), Overlap::Refused) => {
+    match overlapping {
+        None => {}
+        Some(_) if shifts_overlapping => {
+            parts.clone_from_slice(&named);
+            shifts = shifts_apart(parts);
+        }
+        Some([one, other]) => {
             let fault = format!(
                 "{} and {} hold traffic of the same time: as captures they are read together (`--input`), saved streams \
                  only one after another",
@@ -204,10 +200,6 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Re
                 other.display()
             );
             return Err(ConfigError::input(fault).into());
-        }
-        (Some(_), Overlap::Shifted) => {
-            parts.clone_from_slice(&named);
-            shifts = shifts_apart(parts);
         }
     }
     let mut writer = Recording::of_frames(into)?;
