@@ -235,11 +235,12 @@ fn downstream(criterion: &mut Criterion) {
             ("the last four stages", &["epsilon-corrector", "decomposer", "pruner"]),
         ] {
             group.bench_function(format!("{what}, {name}"), |bencher| {
-                let stages = || (segmenter("command-segmenter"), others.iter().copied().map(stage).collect());
+                let stages =
+                    || iter::once(segmenter("command-segmenter")).chain(others.iter().copied().map(stage)).collect();
                 bencher.iter_batched(
                     || (stages(), Frames(frames.clone().into_iter())),
-                    |((first, others), mut input)| {
-                        run_fused(first, others, Some(&mut input), &mut NullOutput, &Interrupt::new(), &mut |_, _| {});
+                    |(stages, mut input)| {
+                        run_fused(stages, Some(&mut input), &mut NullOutput, &Interrupt::new(), &mut |_, _| {});
                     },
                     BatchSize::LargeInput,
                 );

@@ -116,7 +116,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     for (kind, stage) in pipeline.consumed(&arguments.kind) {
         say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
     }
-    let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
+    let access = pipeline.settings.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(format, &output)?;
@@ -231,12 +231,12 @@ fn configure(arguments: &Arguments, found: Option<&Pipeline>) -> Result<Pipeline
         choose_gateway(&mut pipeline)?;
     }
     if let Some(mode) = arguments.mode {
-        pipeline.mode = mode;
+        pipeline.settings.mode = mode;
     }
     if let Some(log) = &arguments.latency_log {
-        pipeline.latency_log = Some(log.clone());
+        pipeline.settings.latency_log = Some(log.clone());
     }
-    pipeline.sandbox &= arguments.sandbox.are_on();
+    pipeline.settings.sandbox &= arguments.sandbox.are_on();
     if found.is_some() {
         say("sizeleak", &format!("pipeline ./{FILE}"));
     }
@@ -263,7 +263,7 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
     if arguments.latency {
         say_latency("sizeleak", summary);
     }
-    let Some(log) = &pipeline.latency_log else { return Ok(()) };
+    let Some(log) = &pipeline.settings.latency_log else { return Ok(()) };
     save_latency_log(log, summary, report.start, report.clock).map_err(Error::msg)
 }
 

@@ -105,7 +105,7 @@ impl TrafficInput {
         self.read_captures(&mut pipeline)?;
         options.apply(&mut pipeline, models)?;
         // Files that a pipeline writes belong to `sizeleak run`.
-        pipeline.latency_log = None;
+        pipeline.settings.latency_log = None;
         Ok(pipeline.without_saves())
     }
 

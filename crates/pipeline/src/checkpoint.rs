@@ -154,7 +154,7 @@ impl Pipeline {
         if !names.eq(STAGES) {
             return usage("only runs that begin with capture, flow-filter and record-sizer can be continued");
         }
-        if self.mode == Mode::Processes {
+        if self.settings.mode == Mode::Processes {
             return usage("only runs on threads can be continued: leave out `--mode processes`");
         }
         if let Some(saving) = later.iter().find(|stage| stage.save.is_some()) {
@@ -233,8 +233,7 @@ impl PreparedRun {
             Placement::Thread(thread) => Some(thread),
             Placement::Process(_) | Placement::Forwarder(_) => None,
         });
-        let mut stages = threads.flat_map(|thread| std::iter::once(&mut thread.first).chain(&mut thread.fused));
-        stages.find(|stage| stage.name() == name)
+        threads.flat_map(|thread| &mut thread.stages).find(|stage| stage.name() == name)
     }
 }
 

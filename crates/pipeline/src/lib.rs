@@ -51,4 +51,4 @@ pub use model_fit::{ModelFit, TrafficSeen};
 pub use pipeline::{Pipeline, ResolvedStage};
 pub use recording::SavedStream;
 pub use run::{PreparedRun, RunReport};
-pub use stage::Mode;
+pub use stage::{Mode, RunSettings};

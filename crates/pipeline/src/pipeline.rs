@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use crate::ConfigError;
 use crate::error::did_you_mean;
 use crate::registry::{self, OPTIONAL, STAGES, StageEntry};
-use crate::stage::{BuildStage, Mode, PipelineStage, RunSettings, SAVE, StageKind, save_path};
+use crate::stage::{BuildStage, PipelineStage, RunSettings, SAVE, StageKind, save_path};
 
 /// The stage whose options a model has, and which takes no model itself.
 const SIZER: &str = "record-sizer";
@@ -22,13 +22,7 @@ const MODEL_STAGES: [&str; 4] = ["command-segmenter", "epsilon-corrector", "deco
 /// A pipeline that is configured but not running.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    pub mode: Mode,
-    /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits; at most 4096.
-    pub queue_depth: usize,
-    /// Where to write the stages' latencies as an `HdrHistogram` interval log.
-    pub latency_log: Option<PathBuf>,
-    /// Whether a program that runs it gives up what it does not need. Its stages' programs do so by themselves.
-    pub sandbox: bool,
+    pub settings: RunSettings,
     pub(crate) file: Option<PathBuf>,
     /// The text of that file, quoted in errors.
     pub(crate) text: String,
@@ -46,12 +40,8 @@ pub struct ResolvedStage {
 impl Pipeline {
     pub fn standard() -> Self {
         let stage = |entry| PipelineStage::new(StageKind::BuiltIn { entry, options: Table::new() });
-        Self::new(STAGES.iter().map(stage).collect(), RunSettings::default())
-    }
-
-    pub(crate) fn new(stages: Vec<PipelineStage>, settings: RunSettings) -> Self {
-        let RunSettings { mode, queue_depth, latency_log, sandbox } = settings;
-        Self { mode, queue_depth, latency_log, sandbox, file: None, text: String::new(), stages }
+        let stages = STAGES.iter().map(stage).collect();
+        Self { settings: RunSettings::default(), file: None, text: String::new(), stages }
     }
 
     /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once
@@ -287,7 +277,7 @@ impl Pipeline {
                 files.writes(&format!("`{}.{SAVE}`", stage.name()), save);
             }
         }
-        if let Some(log) = &self.latency_log {
+        if let Some(log) = &self.settings.latency_log {
             files.writes("`latency-log`", log);
         }
         files

@@ -52,7 +52,7 @@ impl Pipeline {
         let stages = contents.stage.into_iter().map(|keys| source.stage(keys)).collect::<Result<_, _>>()?;
         let mut settings = contents.pipeline;
         settings.latency_log = settings.latency_log.map(|log| source.folder.join(log));
-        let pipeline = Self { file: Some(file.to_owned()), text: text.to_owned(), ..Self::new(stages, settings) };
+        let pipeline = Self { settings, file: Some(file.to_owned()), text: text.to_owned(), stages };
         check_order(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line, text))?;
         Ok(pipeline)
     }

@@ -22,30 +22,30 @@ pub(crate) enum Placement {
 }
 
 pub(crate) struct StageThread {
-    pub(crate) first: Box<dyn Runnable>,
-    pub(crate) fused: Vec<Box<dyn Runnable>>,
+    /// Each fused to the one before; never none.
+    pub(crate) stages: Vec<Box<dyn Runnable>>,
     pub(crate) recorder: Option<OutputRecorder>,
 }
 
 impl StageThread {
     pub(crate) fn new(stage: Box<dyn Runnable>) -> Self {
-        Self { first: stage, fused: Vec::new(), recorder: None }
+        Self { stages: vec![stage], recorder: None }
     }
 
     pub(crate) fn makes_batches(&self) -> bool {
-        let last = self.fused.last().unwrap_or(&self.first);
-        registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
+        let last = self.stages.last().and_then(|last| registry::find(last.name()));
+        last.is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        std::iter::once(&self.first).chain(&self.fused).map(|stage| stage.name().to_owned()).collect()
+        self.stages.iter().map(|stage| stage.name().to_owned()).collect()
     }
 }
 
 impl Placement {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Thread(thread) => thread.first.name(),
+            Self::Thread(thread) => thread.stages.first().map_or("", |first| first.name()),
             Self::Process(program) => &program.name,
             Self::Forwarder(forwarder) => &forwarder.stage,
         }
@@ -53,7 +53,7 @@ impl Placement {
 
     pub(crate) fn stage_count(&self) -> usize {
         match self {
-            Self::Thread(thread) => 1 + thread.fused.len(),
+            Self::Thread(thread) => thread.stages.len(),
             Self::Process(_) | Self::Forwarder(_) => 1,
         }
     }

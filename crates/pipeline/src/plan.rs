@@ -30,7 +30,7 @@ impl Pipeline {
     /// The same from a stream on, behind the stage at this index. Skipped stages are not checked.
     pub fn prepare_from(&self, from: Option<(usize, SavedStream)>) -> Result<PreparedRun, ConfigError> {
         check_order(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line, &self.text))?;
-        if let Some(fault) = fault_of_queue_depth(self.queue_depth) {
+        if let Some(fault) = fault_of_queue_depth(self.settings.queue_depth) {
             return Err(ConfigError::usage(fault));
         }
         let (skipped, head) = from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
@@ -75,7 +75,7 @@ impl Pipeline {
                 all.push(Placement::Forwarder(ByteForwarder { stage, recorder }));
             }
         }
-        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves, access })
+        Ok(PreparedRun { head, placements: all, queue_depth: self.settings.queue_depth, saves, access })
     }
 
     /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is
@@ -89,7 +89,7 @@ impl Pipeline {
         let mut stages =
             self.stages.iter().enumerate().skip(first).inspect(|(_, stage)| stage.log_options()).peekable();
         while let Some((index, stage)) = stages.next() {
-            if self.mode == Mode::Threads
+            if self.settings.mode == Mode::Threads
                 && !is_recorded(index)
                 && let Some((filter_index, filter)) = stages.peek().copied()
                 && let Some(built) = capture_and_filter(stage, filter, self.batch_limit(filter_index, &is_recorded))
@@ -99,7 +99,7 @@ impl Pipeline {
                 let mut thread = StageThread::new(capture.map_err(|error| self.locate(stage, stage.fault(error)))?);
                 let built_filter = built_filter.map_err(|error| self.locate(filter, filter.fault(error)))?;
                 if filter.shares_thread() {
-                    thread.fused.push(built_filter);
+                    thread.stages.push(built_filter);
                 } else {
                     placements.push((Placement::Thread(thread), index));
                     thread = StageThread::new(built_filter);
@@ -112,7 +112,7 @@ impl Pipeline {
                 (Placement::Thread(thread), Some((Placement::Thread(before), last)))
                     if stage.shares_thread() && !is_recorded(*last) =>
                 {
-                    before.fused.push(thread.first);
+                    before.stages.extend(thread.stages);
                     *last = index;
                 }
                 (placement, _) => placements.push((placement, index)),
@@ -133,7 +133,7 @@ impl Pipeline {
                 access.extend((entry.configure)(options.clone()).ok()?.access());
             }
         }
-        for file in saves.iter().map(|save| &save.path).chain(&self.latency_log) {
+        for file in saves.iter().map(|save| &save.path).chain(&self.settings.latency_log) {
             access.write_beside(file);
         }
         Some(access)
@@ -229,10 +229,10 @@ impl PipelineStage {
             (entry.configure)(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
         // Its process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
-        match pipeline.mode {
+        match pipeline.settings.mode {
             Mode::Threads => Ok(Placement::Thread(StageThread::new(runnable))),
             Mode::Processes => {
-                let unconfined = (!pipeline.sandbox).then(|| "--no-sandbox".to_owned());
+                let unconfined = (!pipeline.settings.sandbox).then(|| "--no-sandbox".to_owned());
                 let arguments = unconfined.into_iter().chain(entry.arguments(options));
                 Ok(Placement::Process(StageProgram::built_in(entry.name, arguments)?))
             }

@@ -63,7 +63,7 @@ impl PreparedRun {
     pub fn report_to(&mut self, telemetry: &Telemetry) {
         for placement in &mut self.placements {
             let Placement::Thread(thread) = placement else { continue };
-            for stage in std::iter::once(&mut thread.first).chain(&mut thread.fused) {
+            for stage in &mut thread.stages {
                 stage.set_meter(telemetry.meter(stage.name()));
             }
         }
@@ -283,7 +283,7 @@ fn run_stages(
         reported = position + 1;
     };
     // A stage that panics has a bug; the other stages must still end, and the user must see the bug.
-    let run = || run_fused(thread.first, thread.fused, input, output, interrupt, &mut report_next);
+    let run = || run_fused(thread.stages, input, output, interrupt, &mut report_next);
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         // Fused stages run inside each other: which of them panicked is unknown.
         let fault = "it, or a stage on the same thread, panicked: this is a bug of sizeleak; please report it";

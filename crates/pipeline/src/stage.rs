@@ -131,19 +131,19 @@ const MAX_QUEUE_DEPTH: usize = 4096;
 /// How the pipeline is run
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table, `[pipeline]`")]
-pub(crate) struct RunSettings {
+pub struct RunSettings {
     /// Where the stages run
-    pub(crate) mode: Mode,
+    pub mode: Mode,
     /// How many parcels of about 256 frames a channel between two threads holds before the sender waits; for packets
     /// and segments at most four
     #[serde(deserialize_with = "queue_depth")]
     #[schemars(range(max = MAX_QUEUE_DEPTH))]
-    pub(crate) queue_depth: usize,
+    pub queue_depth: usize,
     /// Write the stages' latencies to this file, as an HdrHistogram interval log
-    pub(crate) latency_log: Option<PathBuf>,
+    pub latency_log: Option<PathBuf>,
     /// Give up the files and system calls that are not needed, once everything is open; not where a stage is a program
     /// of your own. Without it, a live capture also keeps root
-    pub(crate) sandbox: bool,
+    pub sandbox: bool,
 }
 
 impl Default for RunSettings {

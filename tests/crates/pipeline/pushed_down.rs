@@ -197,9 +197,9 @@ fn stage(name: &str, options: Table) -> Box<dyn Runnable> {
 fn separate(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
     let files = Value::from(vec![capture.to_str().unwrap()]);
     let first = stage("capture", Table::from_iter([("files".to_owned(), files)]));
-    let mut others = vec![stage("flow-filter", filter_options())];
+    let mut stages = vec![first, stage("flow-filter", filter_options())];
     if last == "record-sizer" {
-        others.push(stage(last, Table::new()));
+        stages.push(stage(last, Table::new()));
     }
     let (mut out, mut error) = (CollectedFrames(Vec::new()), None);
     let mut ended = |_, outcome| {
@@ -207,7 +207,7 @@ fn separate(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
             error.get_or_insert(cause);
         }
     };
-    run_fused(first, others, None, &mut out, &Interrupt::new(), &mut ended);
+    run_fused(stages, None, &mut out, &Interrupt::new(), &mut ended);
     (out.0, error)
 }
 

@@ -19,8 +19,8 @@ fn file_sets_stages_settings_and_paths_relative_to_its_folder() {
     )
     .unwrap();
     assert_eq!(pipeline.stages[2].save.as_deref(), Some(Path::new("there/mine.frames.zst")));
-    assert_eq!((pipeline.mode, pipeline.queue_depth), (Mode::Processes, 4));
-    assert_eq!(pipeline.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
+    assert_eq!((pipeline.settings.mode, pipeline.settings.queue_depth), (Mode::Processes, 4));
+    assert_eq!(pipeline.settings.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
     let files: Value = vec!["there/a.pcap", "/b.pcap"].into();
     assert_eq!(pipeline.option("capture", "files"), Some(&files));
     assert_eq!(pipeline.option("capture", "recursive"), None, "not set");

@@ -430,18 +430,20 @@ impl<S: Stage> Runnable for Node<S> {
 /// Runs stages on this thread, each fused to the one before. The first reads `input`, unless it is a source. `report`
 /// gets the index and outcome of each stage, in order.
 pub fn run_fused(
-    first: Box<dyn Runnable>,
-    mut others: Vec<Box<dyn Runnable>>,
+    mut stages: Vec<Box<dyn Runnable>>,
     input: Option<&mut dyn Input>,
     output: &mut dyn Output,
     interrupt: &Interrupt,
     report: &mut dyn FnMut(usize, Outcome),
 ) {
-    let Some(last) = others.pop() else { return report(0, first.run(input, output, interrupt, None)) };
-    let index = others.len() + 1;
+    let Some(last) = stages.pop() else { return };
+    let index = stages.len();
+    if index == 0 {
+        return report(0, last.run(input, output, interrupt, None));
+    }
     match last.fuse(output) {
         Some(mut fused) => {
-            run_fused(first, others, input, &mut *fused, interrupt, report);
+            run_fused(stages, input, &mut *fused, interrupt, report);
             report(index, fused.end());
         }
         None => report(index, Outcome::Failed("a source can only come first".into())),

@@ -154,7 +154,7 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> E
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
             report.faults.print(outcome.cause());
-            if !report.notices.is_empty() && !report.is_verbose {
+            if !report.notices.is_empty() && !log::is_verbose() {
                 say(O::NAME, &format!("notices: {} (-v prints each)", report.notices));
             }
             // Last, where people look first.
@@ -222,7 +222,6 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         input = input.until(interrupt.clone());
     }
     let mut report = StageReport {
-        is_verbose: log::is_verbose(),
         notices: Tally::default(),
         faults: CaptureFaults::default(),
         summary: None,
@@ -249,7 +248,6 @@ pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock
 }
 
 struct StageReport {
-    is_verbose: bool,
     notices: Tally,
     faults: CaptureFaults,
     summary: Option<Summary>,

@@ -47,7 +47,7 @@ pub(crate) fn make(
     interrupt: &Interrupt,
 ) -> Result<StagedAnswers, String> {
     let mut pipeline = pipeline.clone();
-    pipeline.queue_depth = pipeline.queue_depth.min(MAX_WAITING);
+    pipeline.settings.queue_depth = pipeline.settings.queue_depth.min(MAX_WAITING);
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
     let run = prepared(&pipeline, records, interrupt).map_err(|error| error.to_string())?;

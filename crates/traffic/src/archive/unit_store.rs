@@ -26,7 +26,7 @@ const CONTEXT: &str = "sizeleak archive 1";
 pub(crate) fn packet_stages(pipeline: &Pipeline) -> Result<Pipeline, String> {
     let mut pipeline = pipeline.clone();
     // Only those on threads leave their state.
-    pipeline.mode = Mode::Threads;
+    pipeline.settings.mode = Mode::Threads;
     pipeline.until_records().map_err(|_| {
         "an archive keeps the records of `record-sizer`: its pipeline begins with `capture`, `flow-filter` and \
          `record-sizer` of this program"
