@@ -48,13 +48,6 @@ struct BatchCapacity {
     rows_per_packet: usize,
 }
 
-impl BatchCapacity {
-    #[inline]
-    fn is_reached(self, rows: usize, bytes: usize) -> bool {
-        rows >= self.rows || bytes >= self.bytes
-    }
-}
-
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PacketCounts {
     pub(crate) packets: u64,
@@ -213,7 +206,7 @@ impl PacketBatcher {
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.capacity.is_reached(self.rows, self.bytes)
+        self.rows >= self.capacity.rows || self.bytes >= self.capacity.bytes
     }
 
     #[inline]

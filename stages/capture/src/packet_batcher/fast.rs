@@ -63,55 +63,45 @@ impl BatchFiller<'_> {
         let Some(prefilter) = batcher.selection.prefilter() else { return bytes };
         let most = if batcher.stands_for_passed_over() {
             let BatchCapacity { rows, bytes, .. } = batcher.capacity;
-            [rows.saturating_sub(batcher.rows), bytes.saturating_sub(batcher.bytes)]
+            [rows.saturating_sub(batcher.rows), bytes.saturating_sub(batcher.bytes)].map(|room| room as u64)
         } else {
-            [usize::MAX; 2]
+            [u64::MAX; 2]
         };
-        let Skipped { rest, packets, data_bytes, snaplen_cut, last_ns } =
-            skip_foreign(prefilter, bytes, most, self.before_ns, parse);
-        self.number += packets as u64;
-        batcher.counts.packets += packets as u64;
-        batcher.counts.snaplen_cut += snaplen_cut as u64;
-        let last_ns = (packets > 0).then_some(last_ns);
-        batcher.pass_over(SkippedPackets { packets: packets as u64, bytes: data_bytes as u64, last_ns });
+        let (rest, skipped, snaplen_cut) = skip_foreign(prefilter, bytes, most, self.before_ns, parse);
+        self.number += skipped.packets;
+        batcher.counts.packets += skipped.packets;
+        batcher.counts.snaplen_cut += snaplen_cut;
+        batcher.pass_over(skipped);
         rest
     }
 }
 
-struct Skipped<'a> {
-    rest: &'a [u8],
-    packets: usize,
-    data_bytes: usize,
-    snaplen_cut: usize,
-    last_ns: i64,
-}
-
 /// Skips packets before `before_ns` that `prefilter` excludes, until they are as many or have as many bytes as `most`. For
-/// most packets of an archive, nothing else is done.
+/// most packets of an archive, nothing else is done. Returns the bytes behind them, and how many the snaplen has cut.
 ///
 /// A function of its own, so that its counters stay in registers.
 #[inline(never)]
 fn skip_foreign<'a>(
     prefilter: &AddressPrefilter,
-    bytes: &'a [u8],
-    [most_packets, most_bytes]: [usize; 2],
+    mut bytes: &'a [u8],
+    [most_packets, most_bytes]: [u64; 2],
     before_ns: i64,
     parse: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
-) -> Skipped<'a> {
-    let mut skipped = Skipped { rest: bytes, packets: 0, data_bytes: 0, snaplen_cut: 0, last_ns: 0 };
+) -> (&'a [u8], SkippedPackets, u64) {
+    let (mut skipped, mut snaplen_cut) = (SkippedPackets::default(), 0);
     while skipped.packets < most_packets
-        && skipped.data_bytes < most_bytes
-        && let Some((packet, behind)) = parse(skipped.rest)
+        && skipped.bytes < most_bytes
+        && let Some((packet, behind)) = parse(bytes)
         && packet.time_ns < before_ns
         && prefilter.rejects(packet.link_type, packet.data)
     {
-        skipped.rest = behind;
+        bytes = behind;
         skipped.packets += 1;
-        skipped.data_bytes += packet.data.len();
-        skipped.snaplen_cut += usize::from(packet.is_cut());
-        skipped.last_ns = packet.time_ns;
+        skipped.bytes += packet.data.len() as u64;
+        skipped.last_ns = Some(packet.time_ns);
+        snaplen_cut += u64::from(packet.is_cut());
     }
-    skipped
+    (bytes, skipped, snaplen_cut)
 }
 
 #[cfg(test)]
