@@ -64,7 +64,8 @@ pub(crate) struct Arguments {
     /// Write frames of this kind, such as `record` or `command`; can be repeated
     ///
     /// No stage runs behind the one that makes them: `--kind record` and `--kind command` need no model. By default
-    /// identifications in tables, CSV, Parquet and Zeek, all traffic in JSON, and everything in frames.
+    /// identifications in tables, CSV, Parquet and Zeek, all traffic in JSON, and everything in frames. A stream of frames
+    /// has `hello`, `flow`, `session` and `summary` in any case: without them no program reads it.
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = known_kind, help_heading = OUTPUT)]
     kind: Vec<String>,
 
@@ -244,9 +245,15 @@ fn configure(arguments: &Arguments, found: Option<&Pipeline>) -> Result<Pipeline
     Ok(pipeline)
 }
 
+/// What a stream of frames has beside the kinds asked for, so that it can be read again: what begins and ends it, and what
+/// the others are about.
+const OF_STREAM: [&str; 4] = ["hello", "flow", "session", "summary"];
+
 fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> KindSelection {
     if !arguments.kind.is_empty() {
-        return KindSelection::Kinds(arguments.kind.clone());
+        let of_stream = if format == OutputFormat::Frames { &OF_STREAM[..] } else { &[] };
+        let kinds = arguments.kind.iter().cloned().chain(of_stream.iter().map(|kind| (*kind).to_owned()));
+        return KindSelection::Kinds(kinds.collect());
     }
     match format {
         OutputFormat::Table => KindSelection::Results,

@@ -108,3 +108,28 @@ fn saves_of_later_stages_are_made_all_the_same() {
     assert_eq!(kinds(&output), [of("flow", 4)]);
     assert!(folder.path().join("answers.frames").exists());
 }
+
+#[test]
+fn a_stream_of_some_kinds_can_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = |input: &Path| {
+        let mut command = command(folder.path(), &["--kind", "identification", "--gateway", GATEWAY]);
+        let output = run(command.arg(input).arg("--model").arg(root().join(example("model.toml"))));
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    let of_capture = answers(&root().join(example("test.pcap")));
+    for kind in ["record", "command", "segments", "packets"] {
+        let stream = folder.path().join(format!("{kind}.frames"));
+        let mut command = sizeleak("run --kind");
+        command
+            .current_dir(folder.path())
+            .args([kind, "--gateway", GATEWAY, "-o"])
+            .arg(&stream)
+            .arg(root().join(example("test.pcap")));
+        assert!(run(&mut command).status.success());
+        let shown = run(sizeleak("frames --format ndjson --kind").arg(kind).arg(&stream));
+        assert!(shown.status.success(), "{kind}: {}", stderr(&shown));
+        assert_eq!(answers(&stream), of_capture, "{kind}");
+    }
+}
