@@ -1,13 +1,12 @@
 //! `sizeleak detect`: what is not as usual in a home.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sizeleak_detector::{Detector, DetectorInput};
 use sizeleak_frame::Frame;
-use sizeleak_habits::{Budget, Profile};
+use sizeleak_habits::{Budget, Disorder, Profile};
 use sizeleak_output::{AnswerSink, HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_platform::runtime::Stage;
 use sizeleak_platform::telemetry::log::say;
@@ -17,9 +16,6 @@ use super::answers_input::AnswersInput;
 use super::frames::check_target;
 use super::output_option::{EncodedFile, OutputOption, one_of};
 use super::shared_options::{ClockOption, INPUT, OUTPUT, TimeRangeOption};
-
-/// How far answers may go back in time, in nanoseconds: those of commands that overlap come out of order.
-const MAX_DISORDER: i64 = 3_600_000_000_000;
 
 /// Find what is not as usual in a home, with few false alarms
 #[derive(Debug, Args)]
@@ -65,9 +61,6 @@ const FORMATS: [OutputFormat; 4] =
 struct Watch {
     detector: Detector,
     out: Vec<Frame>,
-    last_ns: BTreeMap<u64, i64>,
-    /// The first answer that goes back in time, and the one before it.
-    disorder: Option<(i64, i64)>,
     range: TimeRange,
     answers: u64,
     deviations: u64,
@@ -87,14 +80,6 @@ impl AnswerSink for Watch {
     fn add(&mut self, frame: Frame) {
         let known = self.detector.known();
         let is_within = matches!(&frame, Frame::Identification(answer) if self.range.contains(answer.command.time_ns));
-        if let Frame::Identification(answer) = &frame {
-            let (flow, time_ns) = (answer.command.flow, answer.command.time_ns);
-            let last_ns = self.last_ns.entry(flow).or_insert(time_ns);
-            if time_ns < last_ns.saturating_sub(MAX_DISORDER) {
-                self.disorder.get_or_insert((time_ns, *last_ns));
-            }
-            *last_ns = time_ns.max(*last_ns);
-        }
         if let Ok(input) = DetectorInput::try_from(frame) {
             // A list takes whatever it is given.
             let _ = self.detector.process(input, &mut self.out);
@@ -125,8 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         EncodedFile::new(output, arguments.output.path()),
     )?;
     let detector = Detector::new(profile, arguments.alarms);
-    let mut watch =
-        Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, range, answers: 0, deviations: 0 };
+    let mut watch = Watch { detector, out: Vec::new(), range, answers: 0, deviations: 0 };
     arguments.answers.read(TimeRange { since_ns: None, ..range }, &mut watch, |watch, file| {
         check_order(watch, file)?;
         writer.write_all(&watch.take()).context("the output cannot be written")
@@ -160,7 +144,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn check_order(watch: &Watch, file: &Path) -> Result<()> {
-    let Some((time_ns, last_ns)) = watch.disorder else { return Ok(()) };
-    let [time, last] = [time_ns, last_ns].map(sizeleak_text::utc);
+    let Some(Disorder { first_ns, before_ns, .. }) = watch.detector.disorder() else { return Ok(()) };
+    let [time, last] = [first_ns, before_ns].map(sizeleak_text::utc);
     Err(anyhow!("{}: an answer of {time} comes after one of {last}: name the answers in order of time", file.display()))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use sizeleak_frame::{Frame, FrameReader, FrameWriter};
 use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings};
 use sizeleak_simulator::{Scenario, Simulation, TestForm, simulate_as};
 use support::home::{assert_fails, run};
@@ -139,6 +140,56 @@ fn a_profile_is_the_same_from_every_form_of_answers_and_in_parts() {
     let said =
         stderr(&run(sizeleak("profile learned.frames --add p.toml -o p.toml").current_dir(answers.folder.path())));
     assert!(said.contains("learning: ") && said.contains("more whole days needed to keep 1/month"), "{said}");
+}
+
+fn frames_of(mut stream: &[u8]) -> Vec<Frame> {
+    let mut reader = FrameReader::new(&mut stream);
+    std::iter::from_fn(|| reader.next_frame().unwrap()).collect()
+}
+
+/// Where a clock is set back and the gateway connects anew, later answers were taken for a burst at the time before.
+#[test]
+fn a_clock_that_is_set_back_makes_no_deviation() {
+    let answers = Answers::new();
+    let stream = fs::read(answers.path("learned.frames")).unwrap();
+    let mut frames = frames_of(&stream);
+    let times = frames.iter().filter_map(|frame| match frame {
+        Frame::Identification(answer) => Some(answer.command.time_ns),
+        _ => None,
+    });
+    let times: Vec<i64> = times.collect();
+    let middle = times[times.len() / 2];
+    for frame in &mut frames {
+        if let Frame::Identification(answer) = frame
+            && answer.command.time_ns >= middle
+        {
+            answer.command.time_ns -= 20 * 86_400_000_000_000;
+            answer.command.end_ns -= 20 * 86_400_000_000_000;
+            answer.command.flow += 1;
+        }
+    }
+    let mut of_new: Vec<Frame> = frames.iter().filter(|frame| matches!(frame, Frame::Flow(_))).cloned().collect();
+    for frame in &mut of_new {
+        if let Frame::Flow(flow) = frame {
+            flow.flow += 1;
+        }
+    }
+    frames.splice(1..1, of_new);
+    let mut writer = FrameWriter::new(Vec::new());
+    writer.write_all(&frames).unwrap();
+    let changed = writer.into_output().unwrap();
+    write(answers.folder.path(), "back.frames", &changed);
+    answers.stdout(&format!("profile learned.frames --until {} -q -o half.toml", sizeleak_text::utc(times[60])));
+    let refused = run(sizeleak("detect back.frames --profile half.toml").current_dir(answers.folder.path()));
+    assert_fails(&refused, 1, &["back.frames", "in order of time"]);
+    let profile = answers.path("half.toml");
+    let piped = feed(with("detector", &format!("--profile {} -v", profile.display())), changed);
+    assert!(piped.status.success(), "{}", stderr(&piped));
+    let said = stderr(&piped);
+    assert!(said.contains("back in time, the first from ") && said.contains("did not count"), "{said}");
+    let found = frames_of(&piped.stdout);
+    let after = found.iter().filter(|frame| matches!(frame, Frame::Deviation(one) if one.time_ns >= middle)).count();
+    assert_eq!(after, 0);
 }
 
 #[test]

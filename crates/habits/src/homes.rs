@@ -13,16 +13,39 @@ use crate::sighting::{Actions, Sighting};
 const MAX_FLOWS: usize = 1 << 16;
 const MAX_HOMES: usize = 256;
 
+/// How far the answers of a home may go back in time, in nanoseconds: those of commands that overlap, and of connections
+/// beside each other, come out of order.
+const MAX_DISORDER: i64 = 3_600_000_000_000;
+
 /// A follower for the home behind each gateway of a stream.
 #[derive(Debug)]
 pub struct Homes<H> {
     profile: Profile,
     /// What the stream says of its flows.
     pub flows: SeenFlows,
-    /// Each with the time up to which the profile knows its home.
-    followers: BTreeMap<String, (H, i64)>,
+    followers: BTreeMap<String, Follower<H>>,
     known: u64,
     unwatched: u64,
+}
+
+/// Who follows a home.
+#[derive(Debug)]
+struct Follower<H> {
+    home: H,
+    /// Up to when the profile knows the home.
+    known_ns: i64,
+    /// The latest answer.
+    latest_ns: i64,
+    disorder: Option<Disorder>,
+}
+
+/// Answers of a home whose times go back, as where a clock was set: nobody can say when they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disorder {
+    pub answers: u64,
+    /// The time of the first of them, and the latest one before it.
+    pub first_ns: i64,
+    pub before_ns: i64,
 }
 
 impl<H> Homes<H> {
@@ -32,7 +55,8 @@ impl<H> Homes<H> {
     }
 
     /// What an answer shows, with its gateway and who follows its home: whom `begin` makes at the first answer, with
-    /// when the profile's last command began. `None` for what the profile has or what is older, and of too many homes.
+    /// when the profile's last command began. `None` for what the profile has or what is older, for what goes back in time,
+    /// and of too many homes.
     pub fn see(
         &mut self,
         answer: &Identification,
@@ -47,9 +71,16 @@ impl<H> Homes<H> {
             let (home, known_ns) = begin(&self.profile, &gateway);
             // A diary takes room, and is not needed again.
             self.profile.forget(&gateway);
-            self.followers.insert(gateway.clone(), (home, known_ns.unwrap_or(i64::MIN)));
+            let (known_ns, latest_ns) = (known_ns.unwrap_or(i64::MIN), i64::MIN);
+            self.followers.insert(gateway.clone(), Follower { home, known_ns, latest_ns, disorder: None });
         }
-        let (gateway, (home, known_ns)) = self.followers.range_mut(gateway..).next()?;
+        let (gateway, Follower { home, known_ns, latest_ns, disorder }) = self.followers.range_mut(gateway..).next()?;
+        if sighting.time_ns < latest_ns.saturating_sub(MAX_DISORDER) {
+            let first = Disorder { answers: 0, first_ns: sighting.time_ns, before_ns: *latest_ns };
+            disorder.get_or_insert(first).answers += 1;
+            return None;
+        }
+        *latest_ns = sighting.time_ns.max(*latest_ns);
         // A profile has times to the microsecond.
         if sighting.time_ns.div_euclid(1_000) <= known_ns.div_euclid(1_000) {
             self.known += 1;
@@ -60,7 +91,12 @@ impl<H> Homes<H> {
 
     /// All that were seen, by their gateways.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut H)> {
-        self.followers.iter_mut().map(|(gateway, (home, _))| (gateway.as_str(), home))
+        self.followers.iter_mut().map(|(gateway, follower)| (gateway.as_str(), &mut follower.home))
+    }
+
+    /// The gateways whose answers go back in time.
+    pub fn disorders(&self) -> impl Iterator<Item = (&str, Disorder)> {
+        self.followers.iter().filter_map(|(gateway, follower)| Some((gateway.as_str(), follower.disorder?)))
     }
 
     /// How many answers the profile has already, or are older; and how many are of more homes than are followed.

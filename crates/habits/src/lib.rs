@@ -14,7 +14,7 @@ pub use budget::Budget;
 pub use detector::Detector;
 pub use deviation::{Deviation, What};
 pub use home::{Home, MEMORY_DAYS};
-pub use homes::{HabitPrior, Homes, SeenFlows};
+pub use homes::{Disorder, HabitPrior, Homes, SeenFlows};
 pub use profile::{ActionWeek, Profile, ProfileError, Routine};
 pub use rates::Components;
 pub use sighting::{Actions, CommandClass, Sighting};

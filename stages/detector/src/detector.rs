@@ -1,8 +1,9 @@
 //! The stage: answers in; the same answers and deviations out.
 
 use sizeleak_frame::{Flow, Frame, Identification, Notice, what};
-use sizeleak_habits::{Budget, Deviation, Homes, Profile};
+use sizeleak_habits::{Budget, Deviation, Disorder, Homes, Profile};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
+use sizeleak_text::{counted, utc};
 
 /// Watches the home behind each gateway.
 #[derive(Debug)]
@@ -62,6 +63,11 @@ impl Detector {
         self.homes.passed_over().0
     }
 
+    /// The first answers of a home that go back in time; they are passed over.
+    pub fn disorder(&self) -> Option<Disorder> {
+        self.homes.disorders().map(|(_, disorder)| disorder).next()
+    }
+
     pub fn deviations(&self) -> u64 {
         self.deviations
     }
@@ -111,12 +117,24 @@ impl Stage for Detector {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        let named = |gateway: &str| if gateway.is_empty() { String::new() } else { format!("gateway {gateway}: ") };
+        for (gateway, Disorder { answers, first_ns, before_ns }) in self.homes.disorders() {
+            let answers = counted(answers, "answer goes", "answers go");
+            let detail = format!(
+                "{}{answers} back in time, the first from {} to {}, and did not count: a clock was set, or the answers are \
+                 not in order",
+                named(gateway),
+                utc(before_ns),
+                utc(first_ns)
+            );
+            out.emit(Notice::new(Self::NAME, what::CLOCK, detail).into())?;
+        }
         for (gateway, home) in self.homes.iter_mut() {
             let days = home.days_needed();
             if days > 0 {
-                let of_gateway = if gateway.is_empty() { String::new() } else { format!("gateway {gateway}: ") };
                 let detail = format!(
-                    "{of_gateway}no alarm yet: {days} more whole days have to be learned to keep {}",
+                    "{}no alarm yet: {days} more whole days have to be learned to keep {}",
+                    named(gateway),
                     self.budget
                 );
                 out.emit(Notice::new(Self::NAME, what::LEARNING, detail).into())?;

@@ -77,3 +77,21 @@ fn wrong_habits_cost_little() {
     let bound = (2.0 * ((commands + 1) as f64).sqrt()).ln();
     assert!(cost <= bound, "{cost} nats, of {bound}");
 }
+
+/// A clock that was set back says when no later answer was, whatever connection it is of; up to an hour is disorder of
+/// commands that overlap. Other gateways have clocks of their own.
+#[test]
+fn answers_that_go_back_in_time_are_passed_over_and_counted() {
+    let mut homes: Homes<()> = Homes::new(Profile::new("UTC").unwrap());
+    homes.flows.name_gateway(3, "other");
+    let mut see = |flow, hour: i64| {
+        let mut answer = either(MONDAY + hour * HOUR, [Some(1.0); 2]);
+        answer.command.flow = flow;
+        homes.see(&answer, |_, _| ((), None)).is_some()
+    };
+    let found = [(1, 100), (2, 99), (2, 98), (3, 5), (1, 97), (2, 101), (3, 4)].map(|(flow, hour)| see(flow, hour));
+    assert_eq!(found, [true, true, false, true, false, true, true]);
+    let disorder = Disorder { answers: 2, first_ns: MONDAY + 98 * HOUR, before_ns: MONDAY + 100 * HOUR };
+    assert_eq!(homes.disorders().collect::<Vec<_>>(), [("", disorder)]);
+    assert_eq!(homes.passed_over(), (0, 0));
+}
