@@ -106,7 +106,7 @@ pub static RULES: [&[Rule]; 4] = [
         readers("unknown-fields", VERSIONS, whole_stream::unknown_fields,
             "Ignore unknown fields, and unknown entries at the end of a row."),
         readers("unknown-kinds", VERSIONS, whole_stream::unknown_kinds,
-            "Pass on frames of unknown kinds, unchanged and in order."),
+            "Pass on notices and frames of unknown kinds, unchanged and in order."),
         readers("large-values", LIMITS, whole_stream::large_values, "Accept values of up to 16 MiB."),
         readers("empty-stream", END, endings::empty_stream,
             "Make a stream of a stream that holds only a hello and a summary."),

@@ -2,7 +2,7 @@
 //! ones.
 
 use rmpv::Value;
-use sizeleak_frame::{Frame, KINDS};
+use sizeleak_frame::{Frame, KINDS, Notice};
 
 use crate::conformance::recorded_stream::encode;
 
@@ -59,13 +59,21 @@ fn map<const N: usize>(pairs: [(&str, Value); N]) -> Value {
     Value::Map(pairs.map(|(key, value)| (key.into(), value)).into())
 }
 
-/// The stream with frames of the unknown kind at the start, in the middle and before the end.
+/// The stream with frames of the unknown kind at the start, in the middle and before the end, and a notice behind each:
+/// what goes well makes none, so that a recorded stream may have none to pass on.
 pub(crate) fn with_unknown_kinds(frames: &[Frame]) -> Vec<Value> {
     let mut values = values(frames);
+    let notices = values_of_notices();
     for (at, number) in [(values.len().saturating_sub(1), 3), (values.len() / 2, 2), (1, 1)] {
-        values.insert(at.min(values.len()), unknown(number));
+        let at = at.min(values.len());
+        values.splice(at..at, std::iter::once(unknown(number)).chain(notices.iter().cloned()));
     }
     values
+}
+
+/// A notice of a stage that is not in the stream.
+fn values_of_notices() -> Vec<Value> {
+    values(&[Notice::new("check-stage", "check_notice", "a notice that is to be passed on".into()).into()])
 }
 
 /// The stream with an unknown field in every frame and an unknown entry in every row.

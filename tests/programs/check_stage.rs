@@ -93,6 +93,7 @@ fn every_broken_rule_is_reported() {
         ("body[\"upstream\"] + [body[\"stage\"]]", "body[\"upstream\"]", "hello"),
         ("elif kind != \"summary\"", "elif kind != \"summary\" and kind != \"session\"", "passing-on"),
         ("elif kind != \"summary\"", "elif kind in (\"flow\", \"session\", \"notice\")", "unknown-kinds large-values"),
+        ("elif kind != \"summary\"", "elif kind not in (\"summary\", \"notice\")", "unknown-kinds"),
         ("rows + [own]", "[own]", "summary"),
         ("frames_in=own[\"frames_in\"] + 1", "frames_in=0", "counts"),
         ("\"end_ns\": end,", "\"end_ns\": end // 10**9,", "meaning times"),

@@ -22,7 +22,9 @@ fn valid_variations_mean_the_same() {
         assert!(reencoded(&frames).len() > encode(&frames).len());
         let mut enriched = read(&bytes(&with_unknown_kinds(&frames)));
         assert!(matches!(&enriched[1], Frame::Unknown(unknown) if unknown.kind == UNKNOWN));
+        assert!(matches!(&enriched[2], Frame::Notice(notice) if notice.stage == "check-stage"));
         enriched.retain(|frame| !matches!(frame, Frame::Unknown(_)));
+        enriched.retain(|frame| !matches!(frame, Frame::Notice(notice) if notice.stage == "check-stage"));
         assert_eq!(enriched, frames);
     }
 }
