@@ -10,6 +10,9 @@ use crate::sighting::{Actions, CommandClass, Sighting};
 
 const MOST_COMMANDS: usize = 64;
 
+/// What was seen in fewer commands was seen in none: less is rounding.
+const NEVER: f64 = 1e-6;
+
 /// A slot that has come on this share of days is a routine.
 const ROUTINE: f64 = 0.5;
 
@@ -68,14 +71,14 @@ impl Deviation {
             (Evidence::Slot(slot), _) => overdue(slot, home),
             (Evidence::Silence { since_ns, expected }, _) => {
                 let hours = peak.time_ns.saturating_sub(*since_ns) as f64 / 3.6e12;
-                (What::Silence, format!("about {expected:.1} commands"), format!("none for {hours:.1} hours"))
+                (What::Silence, format!("{} commands", about(*expected)), format!("none for {hours:.1} hours"))
             }
             (Evidence::Count { count, expected }, Stream::Count(window)) => {
                 let minutes = WINDOWS[window] / 60_000_000_000;
                 let what = if window == 2 { What::SlowBurst } else { What::Burst };
                 (
                     what,
-                    format!("about {:.1} in {minutes} minutes", expected - 0.5),
+                    format!("{} in {minutes} minutes", about(expected - 0.5)),
                     format!("{count} commands in {minutes} minutes"),
                 )
             }
@@ -93,6 +96,16 @@ impl Deviation {
     }
 }
 
+/// A number to a tenth, for people: what is less is not shown as 0.
+fn tenths(number: f64) -> String {
+    if number < 0.05 { "less than 0.1".into() } else { format!("{number:.1}") }
+}
+
+fn about(number: f64) -> String {
+    let shown = tenths(number);
+    if number < 0.05 { shown } else { format!("about {shown}") }
+}
+
 /// An unusual command: which kind of deviation, what is usual, and what was seen.
 fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
     let first = home.rates.most_probable(learned).map(|(id, probability)| (id, home.rates.class(id), probability));
@@ -107,12 +120,10 @@ fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, Stri
         let shares = actions.iter().map(|(name, _)| (name, share(name)));
         let rarest = shares.min_by(|(_, a), (_, b)| a.total_cmp(b));
         let rarest = rarest.map_or_else(String::new, |(name, share)| {
-            format!(
-                "`{}` in {:.1} of {:.0} commands in {days:.0} days",
-                sizeleak_text::escaped(name),
-                share * (home.rates.total + 1.0) - 0.5,
-                home.rates.total
-            )
+            let often = share * (home.rates.total + 1.0) - 0.5;
+            let often = if often < NEVER { "none".to_owned() } else { tenths(often) };
+            let name = sizeleak_text::escaped(name);
+            format!("`{name}` in {often} of {:.0} commands in {days:.0} days", home.rates.total)
         });
         return (What::Action, rarest, seen);
     }
@@ -169,7 +180,7 @@ fn usual_hours(class: &CommandClass, occurrences: &[Occurrence], home: &Home) ->
     let often: Vec<String> = often.iter().map(|hour| format!("{hour:02}:00")).collect();
     let weekly = all / home.rates.days().max(1.0) * 7.0;
     let when = if often.is_empty() { String::new() } else { format!(", mostly from {}", often.join(", ")) };
-    format!("it comes {weekly:.1} times a week{when}")
+    format!("it comes {} times a week{when}", tenths(weekly))
 }
 
 /// The usual command that differs in the fewest actions.

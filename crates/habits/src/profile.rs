@@ -248,9 +248,11 @@ fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
         let hours = hours.map(|hours| hours.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
         let actions = quoted(&actions.to_string());
         let [weekdays, weekends] = hours;
+        // One that came is not shown as none.
+        let digits = if weekly < 0.05 { 2 } else { 1 };
         let _ = writeln!(
             text,
-            "  {{ command = {actions}, a-week = {weekly:.1}, weekdays = [{weekdays}], weekends = [{weekends}] }},"
+            "  {{ command = {actions}, a-week = {weekly:.digits$}, weekdays = [{weekdays}], weekends = [{weekends}] }},"
         );
     }
     text.push_str("]\n\n# Commands that come at about the same time, with on how many days they came.\nroutines = [\n");

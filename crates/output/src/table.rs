@@ -185,7 +185,8 @@ fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
 /// What a deviation is: its kind, how strange it is, what was seen and what would have been usual.
 pub(crate) fn deviation_words(deviation: &Deviation) -> String {
     let Deviation { what, p_value, expected, seen, .. } = deviation;
-    format!("{what} (p {p_value:.3}): {seen}; usual: {expected}")
+    let p_value = if *p_value < 0.001 { "<0.001".to_owned() } else { format!("{p_value:.3}") };
+    format!("{what} (p {p_value}): {seen}; usual: {expected}")
 }
 
 fn kind(kind: &str, text: &str) -> String {

@@ -203,3 +203,20 @@ fn every_other_kind_is_a_line_that_starts_with_its_name() {
         assert!(text.starts_with(kind) && text.ends_with('\n') && text.contains(words), "{text}");
     }
 }
+
+/// A probability that rounds to 0 is none of 0.
+#[test]
+fn a_small_p_value_is_not_shown_as_zero() {
+    let deviation = |p_value| Deviation {
+        time_ns: 0,
+        gateway: "g".into(),
+        what: "burst".into(),
+        p_value,
+        expected: "none".into(),
+        seen: "many".into(),
+        commands: Vec::new(),
+    };
+    let shown = [0.0, 1e-9, 0.000_99, 0.001, 0.1071].map(|p_value| deviation_words(&deviation(p_value)));
+    let expected = ["<0.001", "<0.001", "<0.001", "0.001", "0.107"];
+    assert_eq!(shown, expected.map(|p_value| format!("burst (p {p_value}): many; usual: none")));
+}
