@@ -131,3 +131,26 @@ fn frames_of_other_kinds_are_handed_back() {
     let other = Frame::from(Correction::unshifted(command(1, None), SharedList::default()));
     assert_eq!(CorrectorInput::try_from(other.clone()), Err(other));
 }
+
+/// What is believed of habits grows with the square of the actions, and with every flow.
+#[test]
+fn nothing_is_followed_with_more_actions_than_beliefs_can_hold() {
+    let follows = |actions: usize| {
+        let names: Vec<String> = (0..actions).map(|at| format!("a{at}")).collect();
+        let action = |name: &String| format!("[[action]]\nname = \"{name}\"\nsize = 40\n");
+        let text = format!(
+            "schema = 1\noverhead = 60\nk = 1\nstrength = 9.0\ntuples = [[100, 0, 9]]\n{}\
+             [[device]]\nname = \"lamp\"\ncount = 1\nactions = {names:?}\n\
+             [prior]\nnumbers = [1.0]\ndecay = 0.01\nshares = {:?}\nconcentration = 20.0\n\
+             [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.01\nsurplus = 0.01\n\
+             [learned]\nmethod = \"robust\"\ncommands = 30\nversion = \"0\"\nbasis = \"wire\"\n",
+            names.iter().map(action).collect::<String>(),
+            vec![1.0 / actions as f64; actions]
+        );
+        let model = Model::from_toml(&text).unwrap();
+        let (smoothing, reason) = (model.smoothing, EpsilonCorrector::not_followed(&model));
+        (EpsilonCorrector::new(model, smoothing).shifts.is_some(), reason)
+    };
+    assert_eq!(follows(128), (true, None));
+    assert_eq!([129, 256].map(follows), [(false, Some("it has more than 128 actions")); 2]);
+}
