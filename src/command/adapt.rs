@@ -14,7 +14,7 @@ use super::notices::NoticeReport;
 use super::output_option::write_result;
 use super::session::Session;
 use super::shared_options::{OUTPUT, STAGES};
-use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
+use super::traffic_input::{StageOptionArguments, TrafficInput};
 
 /// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]
@@ -43,11 +43,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let Arguments { traffic, options, .. } = arguments;
     let model = std::slice::from_ref(&arguments.model);
-    let mut pipeline = traffic.rereadable(traffic.pipeline()?, model, options)?;
+    let pipeline = traffic.rereadable(traffic.pipeline()?, model, options, &[])?;
     let streams = traffic.streams();
-    if streams.is_empty() {
-        choose_gateway(&mut pipeline)?;
-    }
     session.check(&pipeline)?;
     let models = ModelSet::read(model)?;
     let source = if streams.is_empty() { InputSource::Captures } else { InputSource::Streams(streams) };

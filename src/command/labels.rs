@@ -1,7 +1,6 @@
 //! Labelled captures, how their labels are read, and the pipeline that finds commands in them. And `sizeleak labels`: how a
 //! file of labels is read, the same labels as plain CSV, and the map of a log.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -19,7 +18,6 @@ use sizeleak_learning::labels::{
 };
 use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Pipeline, PipelineInput};
-use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_text::{counted, escaped_lines, listed};
 
@@ -27,7 +25,7 @@ use super::document::quoted;
 use super::failure::{parsed, usage};
 use super::output_option::OutputOption;
 use super::shared_options::{INPUT, TimeRangeOption};
-use super::traffic_input::{StageOptionArguments, TrafficInput, find_gateway};
+use super::traffic_input::{StageOptionArguments, TrafficInput};
 
 #[derive(Debug, Args)]
 pub(super) struct LabelledCaptures {
@@ -58,10 +56,6 @@ pub(super) struct LabelledCaptures {
 
     #[command(flatten)]
     options: StageOptionArguments,
-
-    /// Whether it was said what was chosen.
-    #[arg(skip)]
-    are_choices_said: Cell<bool>,
 }
 
 impl LabelledCaptures {
@@ -152,15 +146,7 @@ impl LabelledCaptures {
     }
 
     pub(super) fn pipeline(&self, file: Option<&Path>, models: &[PathBuf], options: &[String]) -> Result<Pipeline> {
-        let mut pipeline = self.traffic.rereadable(file, models, &self.options)?;
-        options.iter().try_for_each(|option| pipeline.set_text(option))?;
-        if self.traffic.streams().is_empty() {
-            let chosen = find_gateway(&mut pipeline, &Interrupt::on_signals()?)?;
-            // Several pipelines read the same captures.
-            chosen.filter(|_| !self.are_choices_said.get()).iter().for_each(|chosen| say("sizeleak", chosen));
-        }
-        self.are_choices_said.set(true);
-        Ok(pipeline)
+        self.traffic.rereadable(file, models, &self.options, options)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a command reads: captures, folders of them, or saved streams, with the pipeline, its options and its gateway.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::IpAddr;
@@ -24,6 +25,10 @@ pub(super) struct TrafficInput {
     /// Captures (`-` is stdin), saved streams or a pipeline file, recognised by content
     #[arg(value_name = "FILE", value_parser = Operand::parser(), value_hint = ValueHint::AnyPath)]
     pub(super) operands: Vec<Operand>,
+
+    /// Whether it was said which gateway was chosen.
+    #[arg(skip)]
+    is_choice_said: Cell<bool>,
 }
 
 /// Whether the program may have been meant to read stdin: it is a pipe or a file, no terminal, device, nor closed.
@@ -93,17 +98,26 @@ impl TrafficInput {
     }
 
     /// The pipeline of a file, or else the standard one, over what is named, which a command reads more than once, with
-    /// these models and options.
+    /// these models and options, and more of these; its gateway is chosen if it has none.
     pub(super) fn rereadable(
         &self,
         file: Option<&Path>,
         models: &[PathBuf],
         options: &StageOptionArguments,
+        more: &[String],
     ) -> Result<Pipeline> {
         let mut pipeline = file.map_or_else(|| Ok(Pipeline::standard()), Pipeline::read)?;
         self.check_rereadable(&pipeline)?;
         self.read_captures(&mut pipeline)?;
         options.apply(&mut pipeline, models)?;
+        more.iter().try_for_each(|option| pipeline.set_text(option))?;
+        if self.streams().is_empty()
+            && let Some(chosen) = find_gateway(&mut pipeline, &Interrupt::on_signals()?)?
+            // Several pipelines read the same captures.
+            && !self.is_choice_said.replace(true)
+        {
+            say("sizeleak", &chosen);
+        }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.settings.latency_log = None;
         Ok(pipeline.without_saves())
