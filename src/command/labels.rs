@@ -24,6 +24,7 @@ use sizeleak_text::{counted, escaped_lines, listed};
 use super::document::quoted;
 use super::failure::{parsed, usage};
 use super::output_option::OutputOption;
+use super::session::Operand;
 use super::shared_options::{INPUT, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput};
 
@@ -96,6 +97,7 @@ impl LabelledCaptures {
         if let Some(path) = &self.labels {
             let labels = match reading {
                 Some(reading) => {
+                    Operand::check_labels(path)?;
                     let (captures, _) = TrafficInput::single_captures(pipeline);
                     LabelFile::read(path, &reading.times(&captures)?)?
                 }
@@ -152,6 +154,7 @@ impl LabelledCaptures {
 
 /// Labels that need no options to be read; where they need one, the error says which command takes it.
 pub(super) fn plain_labels(path: &Path) -> Result<LabelFile> {
+    Operand::check_labels(path)?;
     LabelFile::read(path, &LabelTimes::default()).map_err(|error| {
         let Some(option) = error.fault().split('`').find(|word| word.starts_with("--label-")) else {
             return error.into();
@@ -263,6 +266,7 @@ pub(crate) struct Arguments {
 const SHOWN: usize = 40;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    Operand::check_labels(&arguments.file)?;
     let path = arguments.file.display();
     let open = || File::open(&arguments.file).with_context(|| path.to_string());
     let LabelTimes { form, offset } = arguments.reading.times(&[])?;

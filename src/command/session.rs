@@ -127,6 +127,7 @@ pub(super) enum Content {
 const PROFILE: Content = Content::ValueOf("a profile", "--profile");
 const MODEL: Content = Content::ValueOf("a model", "--model");
 const INVENTORY: Content = Content::ValueOf("an inventory", "--inventory");
+const LABEL_MAP: Content = Content::ValueOf("a map of a log", "--label-map");
 const LABELS: Content = Content::ValueOf("a file of labels", "--labels");
 
 impl Operand {
@@ -146,6 +147,18 @@ impl Operand {
 
     pub(super) fn is_profile(&self) -> bool {
         self.content == PROFILE
+    }
+
+    /// Checks that a file may be labels, or a log of what was commanded: none of the other texts that the program reads.
+    pub(super) fn check_labels(path: &Path) -> Result<()> {
+        let what = match content_of(path) {
+            Content::ValueOf(what, option) if option != "--labels" => format!("{what}, which `{option}` names"),
+            Content::Pipeline if path.is_file() => "TOML".to_owned(),
+            _ => return Ok(()),
+        };
+        let file = path.display();
+        let form = "give CSV with a column `time` and one for each action, as `sizeleak init` writes it";
+        Err(usage!("{file} is {what}, and no labels: {form}"))
     }
 
     pub(super) fn check_place(&self) -> Result<()> {
@@ -205,6 +218,8 @@ fn content_of_text(text: &str) -> Option<Content> {
             Some(INVENTORY)
         } else if is(&["time-zone", "[[home]]"]) {
             Some(PROFILE)
+        } else if is(&["[actions"]) {
+            Some(LABEL_MAP)
         } else {
             None
         }
