@@ -15,8 +15,8 @@ use countermeasures::{COMMANDS_PER_DAY, Comparison, CountermeasureOptions, Count
 use judged::{Curve, NamedWithReplies, PolicyReport, Verdict};
 use serde::Serialize;
 use sizeleak_audit::padding::{
-    CountermeasureError, Goal, HomeTraffic, NoTable, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage, TableRules,
-    TableSearch, exact_table, table_source,
+    Goal, HomeTraffic, NoTable, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch,
+    exact_table, table_source,
 };
 use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_inference::channel::EpsilonKnowledge;
@@ -101,12 +101,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let home = PaddedHome::new(&space, &model, arguments.knowledge(), COMMANDS_PER_DAY)?;
     let home = tunnel.iter().cloned().fold(home, PaddedHome::behind);
     if let Some(goal) = arguments.table.goal(&home) {
-        let traffic = tunnel.is_none().then(|| arguments.traffic(&space, &model)).transpose()?;
-        let with_replies = |policy: &_| match &traffic {
-            Some(traffic) => NamedWithReplies::new(traffic, policy),
-            None => Ok(None),
-        };
-        let best = Best::new(&home, goal, &arguments.table, &prior, with_replies)?;
+        let search = TableSearch { rows: home.table_rows(), rules: arguments.table.rules() };
+        let (policy, padded) = exact_table(&home, &search, goal).map_err(|why| unmet(goal, &home, why))?;
+        let mut with_replies = None;
+        if tunnel.is_none() {
+            with_replies = NamedWithReplies::new(&arguments.traffic(&space, &model)?, &policy)?;
+        }
+        let verdict = Verdict::new(&home, policy, padded, Some(goal), &prior);
+        let best = Best { verdict, with_replies, stricter: arguments.table.stricter() };
         arguments.table.write(&best)?;
         return form.write(&best, None, || spaced(best.parts()));
     }
@@ -166,23 +168,12 @@ struct Best<'a> {
     verdict: Verdict<'a>,
     /// `None` if replies say nothing, or are not seen apart in a tunnel.
     with_replies: Option<NamedWithReplies>,
+    /// What would exclude that a command is certain though few are.
+    #[serde(skip)]
+    stricter: &'static str,
 }
 
-impl<'a> Best<'a> {
-    /// `with_replies` says what a policy leaves to whoever sees replies, too.
-    fn new(
-        home: &'a PaddedHome,
-        goal: Goal,
-        options: &TableOptions,
-        prior: &'a str,
-        with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
-    ) -> Result<Self> {
-        let search = TableSearch { rows: home.table_rows(), rules: options.rules() };
-        let (policy, padded) = exact_table(home, &search, goal).map_err(|why| unmet(goal, home, why))?;
-        let with_replies = with_replies(&policy)?;
-        Ok(Self { verdict: Verdict::new(home, policy, padded, Some(goal), prior), with_replies })
-    }
-
+impl Best<'_> {
     fn parts(&self) -> Vec<Document> {
         let mut parts = self.verdict.parts();
         parts.push(paragraph(shown(&self.verdict.policy), 2));
@@ -190,9 +181,9 @@ impl<'a> Best<'a> {
         let alone = &self.verdict.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
             let worst = format!(
-                "These are averages: some command is still certain by up to {} when its size is seen. \
-                 `--most-posterior` and `--least-set` exclude that.",
-                percent(alone.worst_posterior)
+                "These are averages: some command is still certain by up to {} when its size is seen. {} that.",
+                percent(alone.worst_posterior),
+                self.stricter
             );
             parts.push(paragraph(worst, 0));
         }
@@ -264,6 +255,15 @@ impl TableOptions {
         TableRules {
             most_posterior: self.most_posterior.unwrap_or(1.0),
             fewest_commands: f64::from(self.least_set.unwrap_or(1)),
+        }
+    }
+
+    /// The subject and the verb of a sentence on what would make the rules of the table stricter.
+    fn stricter(&self) -> &'static str {
+        match (self.most_posterior, self.least_set) {
+            (Some(_), _) => "A lower `--most-posterior` excludes",
+            (None, Some(_)) => "`--most-posterior` excludes",
+            (None, None) => "`--most-posterior` and `--least-set` exclude",
         }
     }
 

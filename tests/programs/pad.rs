@@ -5,35 +5,30 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use support::home::assert_fails;
+use support::programs::{example, root, sizeleak, stderr, stdout, write};
 
 /// Twelve plugs and four lamps, as the bundled scenario draws their commands.
 const AS_DRAWN: [&str; 5] = ["--prior", "devices", "--decay", "0.75", "--without-epsilon"];
 
-fn pad(folder: &Path, arguments: &[&str]) -> Output {
-    asked("pad", folder, arguments)
+/// A command of the program, asked of the bundled model in a folder.
+fn asked(command: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut asked = sizeleak(command);
+    asked.current_dir(folder).arg("--model").arg(root().join(example("model.toml"))).args(arguments);
+    asked
 }
 
-/// What a command says of the bundled model.
-fn asked(command: &str, folder: &Path, arguments: &[&str]) -> Output {
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/model.toml");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
-    program.current_dir(folder).args([command, "--model"]).arg(model).args(arguments).output().unwrap()
+fn pad(folder: &Path, arguments: &[&str]) -> Output {
+    asked("pad", folder, arguments).output().unwrap()
 }
 
 fn json(folder: &Path, arguments: &[&str]) -> Value {
-    let output = pad(folder, &[arguments, &["--format=json"]].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let report = stdout(asked("pad", folder, arguments).arg("--format=json"));
+    serde_json::from_slice(&report).unwrap()
 }
 
-fn pad_text(folder: &Path, arguments: &[&str]) -> Vec<u8> {
-    let output = pad(folder, arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    output.stdout
-}
-
-fn text(output: &[u8]) -> String {
-    String::from_utf8_lossy(output).into_owned()
+fn text(folder: &Path, arguments: &[&str]) -> String {
+    String::from_utf8(stdout(&mut asked("pad", folder, arguments))).unwrap()
 }
 
 fn percent(value: &Value) -> f64 {
@@ -48,7 +43,7 @@ fn is_near(value: &Value, expected: f64) -> bool {
 /// A home of few commands.
 fn small_home(folder: &Path) {
     let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n";
-    fs::write(folder.join("small.toml"), home).unwrap();
+    write(folder, "small.toml", home);
 }
 
 #[test]
@@ -104,6 +99,33 @@ fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
 }
 
 #[test]
+fn a_table_has_an_article_and_is_advised_only_what_it_was_not_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    let home = ["--inventory", "small.toml", "--without-epsilon"];
+    let best = |rules: &[&str]| {
+        let text = text(folder.path(), &[&home[..], &["--budget", "1%", "--table", "t.json"], rules].concat());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (rules, advised) in [
+        (&[][..], "`--most-posterior` and `--least-set` exclude that."),
+        (&["--least-set", "1"], "`--most-posterior` excludes that."),
+        (&["--most-posterior", "100%"], "A lower `--most-posterior` excludes that."),
+    ] {
+        assert!(best(rules).contains(&format!("when its size is seen. {advised}")), "{}", best(rules));
+    }
+    for (policy, said) in [
+        (&["--policy", "t.json"][..], "With a table of "),
+        (&["--policy", "t.json", "--dummies", "10%"], "With a table of "),
+        (&["--policy", "padme"], "With padding padme, "),
+        (&["--policy", "padme", "--delay", "10"], "With padme, delay of 10 s, "),
+    ] {
+        let text = text(folder.path(), &[&home[..], policy].concat());
+        assert!(text.starts_with(said), "{text}");
+    }
+}
+
+#[test]
 fn a_target_is_met_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let best = json(folder.path(), &["--target", "50%-of-guessing"]);
@@ -125,14 +147,14 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
         }
     }
     let refused = pad(folder.path(), &["--target", "1%"]);
-    assert!(text(&refused.stderr).contains("no table reaches the target of 1.0 %"), "{}", text(&refused.stderr));
+    assert!(stderr(&refused).contains("no table reaches the target of 1.0 %"), "{}", stderr(&refused));
 }
 
 #[test]
 fn an_error_says_its_cause_once() {
     let folder = tempfile::tempdir().unwrap();
     let refused = pad(folder.path(), &["--policy", "none", "--format=json", "-o", "."]);
-    assert_eq!(text(&refused.stderr), "sizeleak: . cannot be written: it is a folder\n");
+    assert_eq!(stderr(&refused), "sizeleak: . cannot be written: it is a folder\n");
 }
 
 #[test]
@@ -145,28 +167,26 @@ fn no_point_of_a_curve_is_below_guessing() {
     for point in points {
         assert!(percent(&point["named"]) >= percent(&curve["guessing"]) - 1e-6, "{point}");
     }
-    let csv = pad(folder.path(), &["--inventory", "small.toml", "--format=csv"]);
-    assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
-    assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
+    let csv = text(folder.path(), &["--inventory", "small.toml", "--format=csv"]);
+    assert_eq!(csv.lines().count(), points.len() + 1);
+    assert!(csv.starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
 }
 
 #[test]
 fn no_table_of_a_curve_is_listed_twice() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     // Single actions of few sizes, few commands of several actions, many, and many whose sizes are nearly the same.
-    let lamp = root.join("examples/lab/matter_lamp.toml").display().to_string();
-    let bundled = root.join("examples/home/model.toml").display().to_string();
+    let lamp = root().join("examples/lab/matter_lamp.toml").display().to_string();
+    let bundled = root().join(example("model.toml")).display().to_string();
     for more in [
         &["--model", lamp.as_str()][..],
         &["--model", lamp.as_str(), "--without-epsilon"],
         &["--model", bundled.as_str(), "--inventory", "small.toml"],
         &["--model", bundled.as_str()],
     ] {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
-        let output = program.current_dir(folder.path()).args(["pad", "--format=json"]).args(more).output().unwrap();
-        let curve: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let curve = stdout(sizeleak("pad --format=json").current_dir(folder.path()).args(more));
+        let curve: Value = serde_json::from_slice(&curve).unwrap();
         let points = curve["points"].as_array().unwrap();
         let tables = points.iter().filter(|point| point["policy"].as_str().unwrap().starts_with("best "));
         let figures: Vec<[&Value; 3]> =
@@ -194,9 +214,9 @@ fn random_padding_averages_out_unless_it_is_keyed() {
 fn countermeasures_are_compared_as_each_is_audited_alone() {
     let folder = tempfile::tempdir().unwrap();
     // Two devices of each kind.
-    let home = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/inventory.toml")).unwrap();
+    let home = fs::read_to_string(root().join(example("inventory.toml"))).unwrap();
     let home = home.replace("count = 12", "count = 2").replace("count = 4", "count = 2");
-    fs::write(folder.path().join("two.toml"), home).unwrap();
+    write(folder.path(), "two.toml", home);
     for policy in ["none", "padme"] {
         let asked = ["--inventory", "two.toml", "--policy", policy];
         let compared = json(folder.path(), &[&asked[..], &["--countermeasures"]].concat());
@@ -224,7 +244,7 @@ fn countermeasures_are_compared_as_each_is_audited_alone() {
 #[test]
 fn countermeasures_have_the_same_figures_as_the_audit_and_padding() {
     let folder = tempfile::tempdir().unwrap();
-    let audit: Value = serde_json::from_slice(&asked("audit", folder.path(), &["--format=json"]).stdout).unwrap();
+    let audit: Value = serde_json::from_slice(&stdout(&mut asked("audit", folder.path(), &["--format=json"]))).unwrap();
     let padded = json(folder.path(), &["--policy", "padme"]);
     let dummies = json(folder.path(), &["--policy", "padme", "--dummies", "20%", "--replies", "none"]);
     let figure = |report: &Value, path: &str| report.pointer(path).unwrap().as_f64().unwrap();
@@ -240,9 +260,9 @@ fn countermeasures_have_the_same_figures_as_the_audit_and_padding() {
     ];
     assert!(same.iter().all(|(one, other)| (one - other).abs() < 1e-9), "{same:?}");
     assert_eq!(dummies["after"]["with_replies"], dummies["after"]["by_size"]);
-    let text = text(&pad_text(folder.path(), &["--delay", "30", "--dummies", "20%"]));
+    let text = text(folder.path(), &["--delay", "30", "--dummies", "20%"]);
     for words in
-        ["delay of 30 s, 20 % dummies", "known to ± 15 s", "seconds of delay, mean", "With replies, the figure"]
+        ["With a delay of 30 s, 20 % dummies,", "known to ± 15 s", "seconds of delay, mean", "With replies, the figure"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -267,12 +287,12 @@ fn a_target_costs_no_more_than_a_budget_that_reaches_it() {
 #[test]
 fn faults_are_said_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("cut.json"), "{\"version\":1,\"policy\":{\"kind\":\"table\"").unwrap();
-    fs::write(folder.path().join("later.json"), "{\"version\":9}").unwrap();
+    write(folder.path(), "cut.json", "{\"version\":1,\"policy\":{\"kind\":\"table\"");
+    write(folder.path(), "later.json", "{\"version\":9}");
     let failed = |arguments: &[&str]| {
         let output = pad(folder.path(), arguments);
-        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-        text(&output.stderr)
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
     };
     assert!(failed(&["--policy", "paddme"]).contains("no padding policy `paddme`"));
     assert!(failed(&["--policy", "cut.json"]).contains("cut.json"));
@@ -298,36 +318,37 @@ fn faults_are_said_in_one_sentence() {
         assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
     }
     assert!(failed(&["--budget", "5%", "--table", "t.txt"]).contains(".json, .c, .h or .rs"));
-    let model = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/model.toml")).unwrap();
-    fs::write(folder.path().join("blocks.toml"), model.replace("[24, 24]", "[37, 52]")).unwrap();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
-    let output = program.current_dir(folder.path()).args(["pad", "--model", "blocks.toml"]).output().unwrap();
+    let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
+    write(folder.path(), "blocks.toml", model.replace("[24, 24]", "[37, 52]"));
+    let output = sizeleak("pad --model blocks.toml").current_dir(folder.path()).output().unwrap();
     let fault = "sizeleak: blocks.toml: padding starts from the plaintext sizes of messages";
-    assert!(text(&output.stderr).starts_with(fault), "{}", text(&output.stderr));
+    assert!(stderr(&output).starts_with(fault), "{}", stderr(&output));
 }
 
 #[test]
 fn a_scenario_that_cannot_be_watched_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |scenario: &str, said: &str| {
-        fs::write(folder.path().join("life.toml"), scenario).unwrap();
-        let output = pad(folder.path(), &["--detect", "life.toml"]);
-        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    let refused = |scenario: &str, code: i32, said: &str| {
+        write(folder.path(), "life.toml", scenario);
+        assert_fails(&pad(folder.path(), &["--detect", "life.toml"]), code, &[said]);
     };
-    refused("[habits]\ndays = 30", "lives for 30 days, and 60 are needed: write `days = 60` below `[habits]`");
+    refused("[habits]\ndays = 30", 2, "lives for 30 days, and 60 are needed: write `days = 60` below `[habits]`");
     let other = "[[device]]\nname = \"lock\"\ncount = 2\nactions = [\"open\", \"close\"]\n[command]\nmost-actions = 2\n\
                  [habits]\ndays = 70\n";
-    refused(other, "the action `open`, which the model does not know");
+    refused(other, 2, "the action `open`, which the model does not know");
+    let small = "[[device]]\nname = \"plug\"\ncount = 5\nactions = [\"on\"]\n[habits]\ndays = 70\n";
+    let least = "`command.most-actions` of the scenario is 16, its default: it must be between 1 and 5, the number of \
+                 devices; write `most-actions = 5` below `[command]`";
+    refused(small, 1, least);
     let output = pad(folder.path(), &["--detect", "none.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 
 #[test]
 #[ignore = "second tier: takes a minute"]
 fn the_curve_shows_what_padding_hides_from_the_homes_own_detector() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("life.toml"), "[habits]\ndays = 60\n").unwrap();
+    write(folder.path(), "life.toml", "[habits]\ndays = 60\n");
     let arguments = ["--detect", "life.toml", "--homes", "1"];
     let report = json(folder.path(), &arguments);
     let points = report["points"].as_array().unwrap();

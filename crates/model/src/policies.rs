@@ -69,6 +69,13 @@ impl fmt::Display for PaddingPolicy {
     }
 }
 
+impl PaddingPolicy {
+    /// What stands before it in a sentence: one that has no name of its own has an article.
+    pub fn article(&self) -> &'static str {
+        if matches!(self, Self::Table { .. } | Self::Map { .. } | Self::RandomTable { .. }) { "a " } else { "" }
+    }
+}
+
 pub const POLICY_VERSION: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

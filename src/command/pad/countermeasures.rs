@@ -71,9 +71,13 @@ impl<'a> CountermeasureReport<'a> {
     pub(super) fn new(home: &HomeTraffic, prior: &'a str, named: &'a Countermeasures) -> Result<Self> {
         let (before, after) = (home.effect(&Countermeasures::NONE)?, home.effect(named)?);
         let command = &after.by_size.command;
+        let article = match (&named.policy, named.sending) {
+            (PaddingPolicy::None, Sending::Every(_)) => "a ",
+            (policy, _) => policy.article(),
+        };
         let sentence = format!(
-            "With {named}, an observer who sees only sizes names the exact command of a message in {} of cases (without: {}; \
-             guessing: {}); it adds {} to the bytes of commands.",
+            "With {article}{named}, an observer who sees only sizes names the exact command of a message in {} of cases (without: \
+             {}; guessing: {}); it adds {} to the bytes of commands.",
             percent(command.named),
             percent(before.by_size.command.named),
             percent(command.guessing),

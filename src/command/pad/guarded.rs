@@ -80,7 +80,7 @@ impl GuardedHomes<'_> {
         scenario.padding.policy = policy.clone();
         let mut model = self.model.clone();
         model.learned.padding = (*policy != PaddingPolicy::None).then(|| LearnedPadding::Policy(policy.clone()));
-        say("note", &format!("detection with {policy}, in {} homes", self.options.homes));
+        say("note", &format!("detection with {}{policy}, in {} homes", policy.article(), self.options.homes));
         let watch = |home| self.watch(&scenario, &model, FIRST_SEED + home);
         let watched = each_home(self.options.homes, processors(), watch)?;
         let attacks = || watched.iter().flat_map(|home| &home.attacks);

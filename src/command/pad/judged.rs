@@ -46,9 +46,13 @@ impl<'a> Verdict<'a> {
     ) -> Self {
         let (command, unpadded) = (&padded.by_size.command, &home.unpadded.command);
         let sentence = format!(
-            "With {} {policy}, an observer {} names the exact command in {} of cases (without padding: {}; guessing: {}); \
+            "With {}{policy}, an observer {} names the exact command in {} of cases (without padding: {}; guessing: {}); \
              it adds {} to the bytes of commands.",
-            if goal.is_some() { "the best" } else { "padding" },
+            match policy.article() {
+                _ if goal.is_some() => "the best ",
+                "" => "padding ",
+                article => article,
+            },
             observer(home.tunnel(), "who sees only sizes"),
             percent(command.named),
             percent(unpadded.named),
