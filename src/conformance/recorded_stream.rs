@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 use sizeleak_frame::{
-    Actions, Candidate, Command, ContentType, Correction, Direction, Frame, FrameReader, FrameWriter, Hello,
-    Identification, ReadError, Record, StageSummary, Summary, WeightedEpsilon,
+    Actions, Candidate, Command, Correction, Frame, FrameReader, FrameWriter, Hello, Identification, ReadError,
+    StageSummary, Summary, WeightedEpsilon,
 };
 use sizeleak_pipeline::recording::decompressed;
 use sizeleak_pipeline::registry::STAGES;
@@ -89,7 +89,7 @@ impl RecordedStream {
                 let corrections = append_stage("epsilon-corrector", simulated_frames("command")?, Frame::from);
                 append_stage("decomposer", corrections, |command| identified(command).into())
             }
-            _ => with_several_records(simulated_frames(kind.name())?),
+            _ => simulated_frames(kind.name())?,
         };
         let incomplete = || ConfigError::input("the stages before the one under test did not end".to_owned());
         Ok(Self::new(frames).ok_or_else(incomplete)?)
@@ -130,11 +130,15 @@ pub(crate) fn decode(bytes: &[u8]) -> (Vec<Frame>, Option<ReadError>) {
     }
 }
 
+/// The bytes of a record: longer messages are split, as services do, and both kinds of length occur.
+const CHUNK: usize = 180;
+
 fn simulated_frames(kind: &str) -> Result<Vec<Frame>, InputError> {
     let mut scenario = Scenario::default();
     scenario.learn.repeats = 1;
     scenario.learn.random = 0;
     scenario.test.commands = 12;
+    scenario.tls.chunk = CHUNK;
     let traffic = simulate(&scenario, 1).map_err(|error| ConfigError::input(error.to_string()))?.test.bytes;
     let of_file = |error: io::Error| ConfigError::input(format!("a temporary file cannot be written: {error}"));
     let folder = tempfile::tempdir().map_err(of_file)?;
@@ -153,43 +157,6 @@ fn simulated_frames(kind: &str) -> Result<Vec<Frame>, InputError> {
     };
     pipeline.prepare()?.run(&Interrupt::new(), &mut keep)?;
     Ok(frames)
-}
-
-/// The same traffic where some commands are split over records, as services do with long ones.
-fn with_several_records(frames: Vec<Frame>) -> Vec<Frame> {
-    let split = |frame| match frame {
-        Frame::Record(record) if is_long_command(&record) => {
-            let (first, rest) = halves(&record);
-            vec![Frame::Record(first), Frame::Record(rest)]
-        }
-        Frame::Command(mut command) if command.size > LONG => {
-            command.records += 1;
-            vec![Frame::Command(command)]
-        }
-        other => vec![other],
-    };
-    frames.into_iter().flat_map(split).collect()
-}
-
-/// Longer commands are split; both kinds of length occur.
-const LONG: u64 = 200;
-
-fn is_long_command(record: &Record) -> bool {
-    let is_data = record.content_type == ContentType::ApplicationData && !record.handshake;
-    is_data && record.direction == Direction::ToGateway && u64::from(record.length) > LONG
-}
-
-/// Two records with the plaintext of one, which has as much overhead as each of them.
-fn halves(record: &Record) -> (Record, Record) {
-    let whole = u64::from(record.length);
-    let [least, most] = record.plaintext.unwrap_or([whole, whole]);
-    let first = least / 2;
-    let part = |plaintext: [u64; 2]| Record {
-        length: u32::try_from(plaintext[1] + whole - most).unwrap_or(record.length),
-        plaintext: record.plaintext.map(|_| plaintext),
-        ..record.clone()
-    };
-    (part([first, first]), part([least - first, most - first]))
 }
 
 fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame) -> Vec<Frame> {
