@@ -1,11 +1,11 @@
 //! Answers of earlier runs as input: frames, JSON lines, Parquet, and folders of them.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
+use sizeleak_capture::content_below;
 use sizeleak_frame::Frame;
 use sizeleak_output::{AnswerSink, read_answers};
 use sizeleak_pipeline::recording::open;
@@ -40,12 +40,7 @@ impl AnswersInput {
     ) -> Result<()> {
         let mut within = Within { sink, cut: TimeCut::new(range) };
         for operand in &self.answers {
-            let mut files = Vec::new();
-            if operand.is_dir() {
-                collect(operand, &mut files).with_context(|| operand.display().to_string())?;
-            } else {
-                files.push(operand.clone());
-            }
+            let files = if operand.is_dir() { answers_below(operand)? } else { vec![operand.clone()] };
             if files.is_empty() {
                 let known = ENDINGS.join(", ");
                 return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()));
@@ -78,18 +73,16 @@ impl<S: AnswerSink> AnswerSink for Within<'_, S> {
 }
 
 /// The answers of a folder and its folders, in order of their paths. Symbolic links to folders are not followed.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let is_answers = ENDINGS.iter().any(|ending| entry.file_name().to_string_lossy().ends_with(ending));
-        if entry.file_type()?.is_dir() {
-            collect(&entry.path(), files)?;
-        } else if is_answers {
-            files.push(entry.path());
-        }
+fn answers_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let content = content_below(folder);
+    if let Some((path, error)) = content.unreadable.into_iter().next() {
+        return Err(Error::from(error).context(path.display().to_string()));
     }
-    Ok(())
+    let mut answers = content.files;
+    answers.extend(content.special.into_iter().map(|special| special.path));
+    answers.retain(|path| ENDINGS.iter().any(|ending| path.as_os_str().to_string_lossy().ends_with(ending)));
+    answers.sort();
+    Ok(answers)
 }
 
 pub(super) enum Answers {
@@ -122,7 +115,7 @@ impl Answers {
 
 #[cfg(feature = "parquet")]
 fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
-    let file = fs::File::open(path).with_context(|| path.display().to_string())?;
+    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
     sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 

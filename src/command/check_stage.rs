@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use jiff::SignedDuration;
 
 use super::document::line;
 use super::failure::{silent, usage};
 use super::report_format::ReportFormatOption;
+use super::shared_options::duration;
 use crate::conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 /// Check a stage of your own against the contract of docs/frames.md
@@ -53,9 +53,8 @@ fn kinds() -> impl TypedValueParser<Value = ConsumedKind> {
 }
 
 fn limit(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<SignedDuration>().map_err(|error| error.to_string())?;
-    let limit = Duration::try_from(duration).ok().filter(|limit| !limit.is_zero());
-    limit.ok_or_else(|| "it must be above 0 s".to_owned())
+    let limit = duration(text)?;
+    if limit.is_zero() { Err("it must be above 0 s".to_owned()) } else { Ok(limit) }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
