@@ -3,21 +3,20 @@
 mod findings;
 
 use std::env;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use findings::Draft;
 use jiff::tz::TimeZone;
-use sizeleak_habits::Home;
+use sizeleak_habits::{Home, Profile};
 use sizeleak_inference::space::SpaceError;
 use sizeleak_learning::digest_capture;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Figure, Report, Section};
 use sizeleak_report::{Observed, habits_section, habits_verdict, html, markdown};
 
-use super::plot::content::{home as home_of, parsed, whole_text};
+use super::plot::content::home as home_of;
 use super::session::{Content, Operand, Session};
 use super::shared_options::OUTPUT;
 use crate::command::answers_input::AnswersInput;
@@ -93,10 +92,8 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
 
 fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>)> {
     let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
-    let name = || path.display().to_string();
-    let text = whole_text(File::open(path).with_context(name)?).with_context(name)?;
-    let profile = parsed(&text).with_context(name)?;
-    let (_, home) = home_of(&profile, &arguments.captures.gateways()).with_context(name)?;
+    let profile = Profile::read(path)?;
+    let (_, home) = home_of(&profile, &arguments.captures.gateways()).with_context(|| path.display().to_string())?;
     // A profile is read only if its zone is known.
     Ok((TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC), Some(home)))
 }

@@ -316,6 +316,7 @@ fn inputs_that_cannot_be_used_are_refused_with_what_to_do() {
         (file("cut.frames", b"\x81\xa5hello"), 3, "cut.frames"),
         (file("cut.ndjson", b"{\"identification\":{\"time"), 3, "line 1 ends within its JSON"),
         (file("p.toml", b"schema = 1\ntime-zone = \"UTC\"\n"), 1, "it holds no home"),
+        (file("wrong.toml", b"time-zone = 7\n"), 1, "wrong.toml: it is no profile"),
     ];
     for (given, code, said) in cases {
         assert_fails(&run(&mut sizeleak(&format!("report {given} --quick"))), code, &[said]);

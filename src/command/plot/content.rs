@@ -88,7 +88,7 @@ impl Content {
     }
 }
 
-pub(crate) fn whole_text(input: impl Read) -> Result<String> {
+fn whole_text(input: impl Read) -> Result<String> {
     let mut text = String::new();
     input.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than 256 MiB");
@@ -138,7 +138,7 @@ impl PictureKind {
     }
 }
 
-pub(crate) fn parsed(text: &str) -> Result<Profile> {
+pub(super) fn parsed(text: &str) -> Result<Profile> {
     // Its words hold what its source says.
     Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))
 }
@@ -150,7 +150,9 @@ pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> Result<(&'a
     let meant: Vec<&str> = profile.gateways().filter(is_meant).collect();
     let [gateway] = meant[..] else {
         let known = profile.gateways().map(gateway_name).collect::<Vec<_>>().join(", ");
-        return Err(anyhow!("a picture is of one home: name its gateway by `--gateway`; the profile has {known}"));
+        return Err(anyhow!(
+            "of the homes of a profile, one is drawn: name its gateway by `--gateway`; the profile has {known}"
+        ));
     };
     let home = profile.home(gateway);
     ensure!(
