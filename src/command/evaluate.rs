@@ -26,7 +26,7 @@ use table::ROWS;
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
 use super::failure::{check_damage, check_fit, usage};
-use super::labels::LabelReading;
+use super::labels::{CORRECTOR, LabelReading};
 use super::notices::NoticeReport;
 use super::output_option::write;
 use super::report_format::{ReportForm, ReportOutput, csv_of};
@@ -191,7 +191,7 @@ impl Arguments {
             captures.read_labels(&traffic, pipeline, Some(&self.input.reading))?.within(settings.inventory.as_ref())?;
         let tolerance = labels.tolerance(captures.tolerance);
         let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
-        let finding = pipeline.before("epsilon-corrector");
+        let finding = pipeline.before(CORRECTOR);
         let outcome = NoticeReport::of(|notices| learning.learn(&finding, notices), |outcome| outcome.damage.as_ref());
         let mut outcome = outcome?;
         let damage = outcome.damage.take();

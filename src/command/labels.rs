@@ -28,6 +28,9 @@ use super::session::Operand;
 use super::shared_options::{INPUT, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput};
 
+/// The stages before this one find commands.
+pub(super) const CORRECTOR: &str = "epsilon-corrector";
+
 #[derive(Debug, Args)]
 pub(super) struct LabelledCaptures {
     #[command(flatten)]

@@ -17,7 +17,7 @@ use sizeleak_text::counted;
 
 use super::document::{as_text, stderr_columns};
 use super::failure::{check_damage, damaged, usage};
-use super::labels::{LabelReading, LabelledCaptures};
+use super::labels::{CORRECTOR, LabelReading, LabelledCaptures};
 use super::notices::NoticeReport;
 use super::output_option::{write, write_result};
 use super::session::Session;
@@ -120,8 +120,6 @@ const MIN_UNLABELLED: usize = 60;
 
 /// …and so many for each label.
 const MIN_FOR_EACH_LABEL: usize = 2;
-
-const CORRECTOR: &str = "epsilon-corrector";
 
 #[derive(Debug)]
 struct Lesson {

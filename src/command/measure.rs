@@ -18,13 +18,11 @@ use sizeleak_text::escaped;
 use super::audited_model::AuditedModel;
 use super::evaluation_input::{COVERED, p_in_words};
 use super::failure::check_damage;
-use super::labels::LabelledCaptures;
+use super::labels::{CORRECTOR, LabelledCaptures};
 use super::notices::NoticeReport;
 use super::report_format::ReportOutput;
 use super::session::Session;
 use crate::command::document::{Document, figure, paragraph, spaced};
-
-pub(super) const CORRECTOR: &str = "epsilon-corrector";
 
 /// Measure what sizes give away, on labelled captures
 #[derive(Debug, Args)]
