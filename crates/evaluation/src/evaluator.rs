@@ -114,8 +114,7 @@ impl<'a> Evaluator<'a> {
     /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds
     /// it, or where each of several sections knows something else.
     pub fn prior_bits(&self, pipeline: &Pipeline) -> Option<f64> {
-        let [only] = self.models else { return None };
-        prior_bits(pipeline, only)
+        prior_bits(pipeline, self.models)
     }
 
     fn find(

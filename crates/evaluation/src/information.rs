@@ -39,9 +39,11 @@ impl Information {
     }
 }
 
-/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds it, or if
-/// there are too many combinations of devices. Commands of more actions than are counted are left out.
-pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
+/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds it, if
+/// there are too many combinations of devices, or where each of several sections of the model knows something else.
+/// Commands of more actions than are counted are left out.
+pub(crate) fn prior_bits(pipeline: &Pipeline, sections: &[Model]) -> Option<f64> {
+    let [model] = sections else { return None };
     let option = |key| pipeline.option("decomposer", key);
     let wanted = option("prior").and_then(|name| name.clone().try_into().ok()).unwrap_or_default();
     let prior = if model.prior.is_some() { wanted } else { PriorName::Flat };

@@ -7,17 +7,18 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 use sizeleak_learning::labels::{Label, LabelFile, Labels, Tolerance};
 use sizeleak_learning::{
-    LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures, temporary_model,
+    LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures,
 };
 use sizeleak_model::{Inventory, ModelSet};
 use sizeleak_pipeline::{ConfigError, InputSource, Pipeline, PipelineInput};
 use thiserror::Error;
 
 use crate::evaluation::Evaluation;
-use crate::evaluator::Evaluator;
+use crate::evaluator::judge_model;
 use crate::experiment::knowledge::{HeldOut, Knowledge};
 use crate::experiment::next_command::{DeviceAction, Experiment, Half, PlannedCommand};
-use crate::judged_run::{EvaluationError, JudgedRun};
+use crate::information::prior_bits;
+use crate::judged_run::EvaluationError;
 
 /// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
@@ -94,34 +95,31 @@ impl Recording {
     /// Learns from labels; `None` with the reason if they teach no model yet.
     pub fn learn(&self, labels: &LabelFile) -> Result<Result<Learned, LearningError>, RecordingError> {
         let run = LearningRun { labels, input: &self.input, tolerance: self.tolerance, settings: &self.settings };
-        let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {});
-        let LearningOutcome { learned, commands, labels: aligned, .. } = match outcome {
-            Ok(outcome) => outcome,
-            Err(error @ (LearningError::Input(_) | LearningError::Labels(_))) => return Ok(Err(error)),
-            Err(error) => return Err(error.into()),
-        };
+        match run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {}) {
+            Ok(outcome) => Ok(self.learned(labels, outcome)),
+            Err(error @ (LearningError::Input(_) | LearningError::Labels(_))) => Ok(Err(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn learned(&self, labels: &LabelFile, outcome: LearningOutcome) -> Result<Learned, LearningError> {
+        let LearningOutcome { learned, commands, labels: aligned, .. } = outcome;
         let sent = commands.iter().filter(|one| one.command.direction == Direction::ToGateway);
         let mut messages: Vec<i64> = sent.map(|one| one.command.time_ns).collect();
         messages.sort_unstable();
         if let Some(cause) = cause(&self.steps, &messages) {
-            return Ok(Err(labels.fault(cause).into()));
+            return Err(labels.fault(cause).into());
         }
-        let sections = match learned {
-            Ok(sections) => sections,
-            Err(error) => return Ok(Err(error)),
-        };
-        let Some(first) = sections.first() else { return Ok(Err(LearningError::NoSizes)) };
+        let sections = learned?;
+        let first = sections.first().ok_or(LearningError::NoSizes)?;
         let explained = usize::try_from(first.model.learned.commands).unwrap_or(usize::MAX);
         let actions = &labels.labels().actions;
         let knowledge = Knowledge::of(first, actions, labels.labels().rows.len().saturating_sub(explained));
-        let models = ModelSet::new(sections.iter().map(|section| section.model.clone()).collect());
-        let models = match models {
-            Ok(models) => models,
-            Err(fault) => return Ok(Err(labels.fault(fault.to_string()).into())),
-        };
+        let models = ModelSet::new(sections.into_iter().map(|section| section.model).collect());
+        let models = models.map_err(|fault| labels.fault(fault.to_string()))?;
         let times = command_times(&commands);
         let found = self.found(&aligned, &times);
-        Ok(Ok(Learned { models, knowledge, found, times }))
+        Ok(Learned { models, knowledge, found, times })
     }
 
     /// Answers the commands that were held back, with a model that has not seen them; `None` if no message of them was
@@ -130,12 +128,8 @@ impl Recording {
         let Ok(matching) = labels.matching(&learned.times, self.tolerance) else { return Ok(None) };
         let seen: Vec<usize> = matching.pairs.iter().map(|(row, _)| *row).collect();
         let (models, labels) = (&learned.models, &labels.subset(&seen));
-        let file = temporary_model(models).map_err(LearningError::from)?;
-        let mut pipeline = self.pipeline.clone();
-        pipeline.use_models(&[file.path()])?;
-        let evaluator = Evaluator::new(models.sections(), labels, self.tolerance, CREDIBLE, &self.input)?;
-        let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
-        let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline));
+        let run = judge_model(models, &self.pipeline, labels, self.tolerance, CREDIBLE, &self.input)?;
+        let evaluation = Evaluation::new(&run, prior_bits(&self.pipeline, models.sections()));
         let score = &evaluation.after_pruning;
         Ok(Some(Tested { held_out: HeldOut { commands: score.commands, explained: score.among }, evaluation }))
     }
@@ -263,12 +257,8 @@ pub struct Journal {
 
 /// Why an experiment cannot go on from a journal.
 #[derive(Debug, Error)]
-pub enum JournalError {
-    #[error("this is no record.json of `sizeleak record`: {0}")]
-    Syntax(String),
-    #[error("it is of the actions {recorded}, and the inventory has {named}: name another folder")]
-    OtherActions { recorded: String, named: String },
-}
+#[error("{0}")]
+pub struct JournalError(String);
 
 impl Journal {
     pub fn new(actions: &[String], seed: u64) -> Self {
@@ -277,15 +267,17 @@ impl Journal {
 
     /// Takes a journal that was read, and tells the experiment its steps. Steps that were pending do not count.
     pub fn resume(mut self, experiment: &mut Experiment) -> Result<Self, JournalError> {
+        let is_none = |fault: String| JournalError(format!("this is no record.json of `sizeleak record`: {fault}"));
         if self.schema != SCHEMA {
-            return Err(JournalError::Syntax(format!("its schema is {}, not {SCHEMA}", self.schema)));
+            return Err(is_none(format!("its schema is {}, not {SCHEMA}", self.schema)));
         }
         if self.actions != experiment.actions() {
             let (recorded, named) = (self.actions.join(", "), experiment.actions().join(", "));
-            return Err(JournalError::OtherActions { recorded, named });
+            let fault = format!("it is of the actions {recorded}, and the inventory has {named}: name another folder");
+            return Err(JournalError(fault));
         }
         if let Some(step) = self.steps.iter().find(|step| step.counts.len() != self.actions.len()) {
-            return Err(JournalError::Syntax(format!("step {} has not as many counts as actions", step.number)));
+            return Err(is_none(format!("step {} has not as many counts as actions", step.number)));
         }
         for step in &mut self.steps {
             if step.outcome == Outcome::Pending {
