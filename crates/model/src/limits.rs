@@ -235,14 +235,6 @@ impl Limits {
         order
     }
 
-    /// The share of the devices of a class that are free beside these actions; 1 where nothing limits them.
-    pub fn free_share(&self, class: usize, totals: &[u32]) -> f64 {
-        let counted = self.conditions().iter().filter(|one| one.holds_class(class) && one.devices < u32::MAX);
-        let devices = counted.clone().map(|condition| condition.devices).min();
-        let free = counted.map(|condition| condition.devices.saturating_sub(condition.sum(totals))).min();
-        free.zip(devices).map_or(1.0, |(free, devices)| f64::from(free) / f64::from(devices))
-    }
-
     /// The product of [`Self::take`] over all actions, which are given devices one after the other, those of one class after
     /// those of another in this order; 0 beyond the limits.
     pub fn free_shares(&self, order: &[usize], totals: &[u32]) -> f64 {

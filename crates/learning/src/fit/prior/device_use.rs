@@ -13,9 +13,12 @@ const MAX_COMBINATIONS: usize = 1 << 14;
 const ROUNDS: usize = 100;
 const MIN_CHANGE: f64 = 1e-6;
 
-/// How often the actions of each class of [`Limits`] occur in a command, and the share of free devices for all of them.
+/// How often the actions of each class of [`Limits`] occur in a command, how far they use up each of its conditions, and
+/// the share of free devices for all of them.
+#[derive(Clone)]
 struct Combination {
     totals: Vec<u32>,
+    used: Vec<u32>,
     free: f64,
 }
 
@@ -54,18 +57,16 @@ fn combinations(limits: &Limits, most: usize) -> Option<Vec<Combination>> {
     if limits.is_free() {
         return None;
     }
-    let mut found = vec![Combination { totals: vec![0; limits.classes()], free: 1.0 }];
+    let [totals, used] = [limits.classes(), limits.conditions().len()].map(|length| vec![0; length]);
+    let mut found = vec![Combination { totals, used, free: 1.0 }];
     for class in limits.class_order() {
         let mut more = Vec::new();
         for mut combination in found {
             loop {
-                more.push(Combination { totals: combination.totals.clone(), ..combination });
-                let free = limits.free_share(class, &combination.totals);
-                let taken: u32 = combination.totals.iter().sum();
+                more.push(combination.clone());
+                let has_room = (combination.totals.iter().sum::<u32>() as usize) < most;
+                let Some(free) = limits.take(class, &mut combination.used).filter(|_| has_room) else { break };
                 *combination.totals.get_mut(class)? += 1;
-                if taken as usize >= most || !limits.admits_totals(&combination.totals) {
-                    break;
-                }
                 combination.free *= free;
                 if more.len() > MAX_COMBINATIONS {
                     return None;
@@ -92,7 +93,7 @@ fn expected_shares(combinations: &[Combination], weights: &[f64], concentration:
     let factors: Vec<Vec<f64>> = weights.iter().map(of_class).collect();
     let mut all = vec![0.0; most + 1];
     let mut occurring = vec![vec![0.0; weights.len()]; most + 1];
-    for Combination { totals, free } in combinations {
+    for Combination { totals, free, .. } in combinations {
         let weighed = totals.iter().zip(&factors).map(|(total, factors)| factors[*total as usize]);
         let weight = free * weighed.product::<f64>();
         let number: usize = totals.iter().map(|total| *total as usize).sum();
