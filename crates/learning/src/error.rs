@@ -38,8 +38,8 @@ pub enum LearningError {
     #[error("the commands show no action that their sizes are made of: label some of them (`--labels`)")]
     NoSizes,
     #[error(
-        "the sizes of {0} commands are those that the model was learned from, or follow no shift of at most 8 bytes: there \
-         is nothing to adapt"
+        "{0} commands show no shift of at most 8 bytes: there is nothing to adapt (none is looked for with actions of several \
+         sizes, with kinds of commands, under a block cipher or where messages are padded)"
     )]
     NoShift(u64),
     #[error("that {shift} is not certain yet (probability {probability:.2}): capture more commands")]
