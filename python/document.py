@@ -42,7 +42,8 @@ def described(name: str) -> str:
     signature = (
         "" if inspect.isclass(item) and issubclass(item, (sizeleak.Frame, Exception)) else inspect.signature(item)
     )
-    lines = [f"#### `{name}`", "", f"```python\n{shortened(name + str(signature))}\n```", "", inspect.getdoc(item) or ""]
+    call = f"```python\n{shortened(name + str(signature))}\n```"
+    lines = [f"#### `{name}`", "", call, "", inspect.getdoc(item) or ""]
     members = vars(item).items() if inspect.isclass(item) else []
     for member, value in members:
         text = inspect.getdoc(value) if not member.startswith("_") else None
