@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use sizeleak_epsilon_corrector::EpsilonCorrector;
 use sizeleak_flow_models::FlowModels;
 use sizeleak_frame::{Correction, Frame, Shift};
 use sizeleak_model::{Choice, Model, ModelSet};
@@ -51,6 +52,8 @@ pub struct AdaptedSection {
 struct FlowEnd {
     section: usize,
     commands: u64,
+    /// How many of them have a size that is known as a range alone.
+    ranges: u64,
     last_ns: i64,
     /// The most probable shift of its last command; `None` where there is none.
     shift: Option<Shift>,
@@ -77,9 +80,10 @@ impl AdaptationRun<'_> {
                 else {
                     return;
                 };
-                let end = FlowEnd { section, commands: 0, last_ns: command.time_ns, shift: None };
+                let end = FlowEnd { section, commands: 0, ranges: 0, last_ns: command.time_ns, shift: None };
                 let end = flows.entry(command.flow).or_insert(end);
                 let shift = shifts.first().cloned().filter(|shift| !shift.is_none());
+                end.ranges += u64::from(command.plaintext.is_some_and(|[least, most]| least < most));
                 (end.commands, end.last_ns, end.shift) = (end.commands + 1, command.time_ns, shift);
             }
             frame => {
@@ -102,11 +106,24 @@ impl AdaptationRun<'_> {
             changes.push(AdaptedSection { section, shift, bytes });
         }
         if changes.is_empty() {
+            if let Some(reason) = not_followed(&ends, &sections) {
+                return Err(LearningError::NotFollowed(reason));
+            }
             return Err(LearningError::NoShift(ends.iter().map(|end| end.commands).sum()));
         }
         let models = ModelSet::new(sections).map_err(|fault| LearningError::AdaptedModel(fault.to_string()))?;
         Ok(Adaptation { models, changes, damage })
     }
+}
+
+/// Why no shift of these flows could be seen, if none could.
+fn not_followed(ends: &[FlowEnd], sections: &[Model]) -> Option<&'static str> {
+    let of_flow = |end: &FlowEnd| {
+        let of_model = sections.get(end.section).and_then(EpsilonCorrector::not_followed);
+        of_model.or((end.ranges == end.commands).then_some("a block cipher leaves sizes as ranges"))
+    };
+    let reasons: Option<Vec<&str>> = ends.iter().map(of_flow).collect();
+    reasons?.first().copied()
 }
 
 /// The shift of a section's flows at the end; `None` without one.
@@ -189,7 +206,17 @@ mod tests {
             probability,
             since_ns: Some(since_ns),
         });
-        FlowEnd { section: 0, commands, last_ns, shift }
+        FlowEnd { section: 0, commands, ranges: 0, last_ns, shift }
+    }
+
+    #[test]
+    fn why_no_shift_could_be_seen_is_said_where_none_of_any_flow_could() {
+        let exact = end(10, 90, None);
+        let ranges = FlowEnd { ranges: 10, ..exact.clone() };
+        let reason = Some("a block cipher leaves sizes as ranges");
+        assert_eq!(not_followed(&[ranges.clone(), ranges.clone()], &[]), reason);
+        assert_eq!(not_followed(&[ranges, exact.clone()], &[]), None);
+        assert_eq!(not_followed(&[FlowEnd { ranges: 9, ..exact }], &[]), None);
     }
 
     #[test]

@@ -37,11 +37,13 @@ pub enum LearningError {
     HiddenSizes,
     #[error("the commands show no action that their sizes are made of: label some of them (`--labels`)")]
     NoSizes,
-    #[error(
-        "{0} commands show no shift of at most 8 bytes: there is nothing to adapt (none is looked for with actions of several \
-         sizes, with kinds of commands, under a block cipher or where messages are padded)"
-    )]
+    #[error("{0} commands show no shift of at most 8 bytes: there is nothing to adapt")]
     NoShift(u64),
+    #[error(
+        "messages that become longer or shorter are not followed with this model, because {0}: learn a new one from labelled \
+         commands if they have changed"
+    )]
+    NotFollowed(&'static str),
     #[error("that {shift} is not certain yet (probability {probability:.2}): capture more commands")]
     UncertainShift { shift: Shift, probability: f64 },
     #[error(
