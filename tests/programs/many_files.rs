@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use support::processors;
 
 use support::programs::{GATEWAY, example, pipe, root, sizeleak, stderr, stdout, with, write};
+use support::timeless::without_summary;
 
 /// The packets of a little-endian classic pcap, each with its header.
 fn packets(capture: &[u8]) -> Vec<&[u8]> {
@@ -46,14 +47,12 @@ fn command(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> C
     let mut command = Command::new("taskset");
     command.args(["-c", &processors::first(cores), env!("CARGO_BIN_EXE_sizeleak"), "run"]).arg(&pipeline).args(files);
     command.args(["--gateway", GATEWAY, "--format", "frames"]);
-    // Without the summary, whose latencies differ from run to run.
-    command.args(["--kind", "flow,segments,session,record,command,notice"]);
     command
 }
 
-/// The output of such a run.
+/// The output of such a run, without its summary: latencies differ from run to run.
 fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> Vec<u8> {
-    stdout(command(folder, stages, files, cores).arg("--quiet"))
+    without_summary(&stdout(command(folder, stages, files, cores).arg("--quiet")))
 }
 
 /// Repeats the bundled capture, later each time, until it is long enough for two threads to read it alternately. Except
@@ -99,7 +98,7 @@ fn one_long_file_gives_the_same_bytes_on_one_core_and_on_two() {
     for stages in [&["capture", "flow-filter"][..], &["capture", "flow-filter", "record-sizer", "command-segmenter"]] {
         let alone = run(folder.path(), stages, &files, 1);
         let two = command(folder.path(), stages, &files, 2).arg("-vv").output().unwrap();
-        assert!(alone == two.stdout, "{stages:?}");
+        assert!(alone == without_summary(&two.stdout), "{stages:?}");
         assert!(stderr(&two).contains("two threads have alternated"), "{}", stderr(&two));
     }
 }

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sizeleak_frame::{Frame, FrameReader, FrameWriter};
 use support::processors;
 use support::programs::{GATEWAY, STAGES, built, example, pipe, root, write};
+use support::timeless::without_summary;
 use support::traffic::{Connections, Shape, Traffic};
 
 /// How large the generated captures are.
@@ -75,7 +75,7 @@ fn ways(Captures { files, stages, .. }: &Captures, folder: &Path) -> Vec<(String
             let arguments =
                 format!("sizeleak run {pipeline} --gateway {GATEWAY} {model} --quiet --format frames --mode {mode}");
             let output = on(one_processor, &arguments).args(files).output().unwrap();
-            ways.push((way(mode), up_to_summary(&output.stdout)));
+            ways.push((way(mode), without_summary(&output.stdout)));
         }
         let stage = |at: usize| {
             let arguments = match at {
@@ -87,21 +87,9 @@ fn ways(Captures { files, stages, .. }: &Captures, folder: &Path) -> Vec<(String
         };
         let mut commands: Vec<Command> = (0..*stages).map(stage).collect();
         commands[0].args(files);
-        ways.push((way("Unix pipe"), up_to_summary(&pipe(commands).pop().unwrap().stdout)));
+        ways.push((way("Unix pipe"), without_summary(&pipe(commands).pop().unwrap().stdout)));
     }
     ways
-}
-
-fn up_to_summary(stream: &[u8]) -> Vec<u8> {
-    let mut reader = FrameReader::new(stream);
-    let mut writer = FrameWriter::new(Vec::new());
-    while let Ok(Some(frame)) = reader.next_frame() {
-        if !matches!(frame, Frame::Summary(_)) {
-            writer.write(&frame).unwrap();
-        }
-    }
-    writer.flush().unwrap();
-    writer.output().clone()
 }
 
 #[test]

@@ -28,3 +28,16 @@ pub fn with_stages(stream: &[u8]) -> (Vec<u8>, usize) {
     writer.flush().unwrap();
     (writer.output().clone(), summary.stages.len())
 }
+
+/// A stream without its summary, cut or not.
+pub fn without_summary(stream: &[u8]) -> Vec<u8> {
+    let mut reader = FrameReader::new(stream);
+    let mut writer = FrameWriter::new(Vec::new());
+    while let Ok(Some(frame)) = reader.next_frame() {
+        if !matches!(frame, Frame::Summary(_)) {
+            writer.write(&frame).unwrap();
+        }
+    }
+    writer.flush().unwrap();
+    writer.output().clone()
+}
