@@ -451,13 +451,9 @@ impl Home {
     }
 
     fn forget(&mut self) {
-        let mut count: usize = self.past.iter().map(|day| day.sightings.len()).sum();
-        let mut forgets = false;
-        while self.past.len() > MEMORY_DAYS || (count > MEMORY_COMMANDS && self.past.len() > 1) {
-            count -= self.past.pop_front().map_or(0, |day| day.sightings.len());
-            forgets = true;
-        }
-        if forgets {
+        let gone = self.past.len() - remembered(self.past.iter().rev().map(|day| day.sightings.len()));
+        if gone > 0 {
+            self.past.drain(..gone);
             self.learn_anew();
         }
     }
@@ -492,19 +488,21 @@ impl Home {
     }
 }
 
+/// How many past days a home remembers, of their numbers of commands, the latest day first: that one however many it has.
+fn remembered(commands: impl Iterator<Item = usize>) -> usize {
+    let sums = commands.take(MEMORY_DAYS).scan(0, |sum, count| {
+        *sum += count;
+        Some(*sum)
+    });
+    sums.enumerate().take_while(|&(at, sum)| at == 0 || sum <= MEMORY_COMMANDS).count()
+}
+
 /// How many of some sightings, in order of time, a home has forgotten after the last one.
 pub(crate) fn forgotten(calendar: &Calendar, sightings: &[Sighting]) -> usize {
     let day = |sighting: &Sighting| calendar.local(sighting.time_ns).day;
-    let mut days = sightings.chunk_by(|a, b| day(a) == day(b)).rev();
-    let today = days.next().map_or(0, <[Sighting]>::len);
-    let mut past = 0;
-    for of_day in days.take(MEMORY_DAYS) {
-        if past > 0 && past + of_day.len() > MEMORY_COMMANDS {
-            break;
-        }
-        past += of_day.len();
-    }
-    sightings.len() - today - past
+    let counts: Vec<usize> = sightings.chunk_by(|a, b| day(a) == day(b)).rev().map(<[Sighting]>::len).collect();
+    let kept = counts.get(1..).map_or(0, |past| remembered(past.iter().copied()));
+    counts.iter().skip(1 + kept).sum()
 }
 
 /// The beginning of the interval of silence that a time is in; of the first one, the earliest time.
