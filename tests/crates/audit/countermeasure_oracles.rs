@@ -345,7 +345,7 @@ fn replies_to_commands_of_a_record_are_bounded_by_what_each_says_alone() {
 }
 
 #[test]
-fn what_cannot_be_summed_over_is_refused() {
+fn countermeasures_that_cannot_be_summed_over_are_refused() {
     let home = Home { kinds: vec![(1, 3)], sizes: [3, 4, 6], replies: [[1, 0]; 3] };
     let effect = |sending| home.traffic().effect(&Countermeasures { sending, ..Countermeasures::NONE });
     assert!(matches!(effect(Sending::Every(86_400.0)), Err(CountermeasureError::Crowded(others)) if others > 999.0));

@@ -80,7 +80,7 @@ fn zeros_behind_what_is_compressed_are_padding() {
 }
 
 #[test]
-fn what_was_decoded_before_damage_is_read() {
+fn packets_decoded_before_damage_are_read() {
     let written = some_packets(100, 1_000);
     for name in ["gzip", "xz"] {
         let bytes = little_endian(&written);

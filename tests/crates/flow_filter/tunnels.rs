@@ -75,7 +75,7 @@ fn ip_behind_labels_and_in_datagrams_is_found() {
 }
 
 #[test]
-fn what_is_not_read_is_said_where_the_gateway_is_not_found() {
+fn unread_packets_are_counted_where_the_gateway_is_not_found() {
     let wifi = |flags: u8, content: &[u8]| captured(105, [&[8, flags][..], &[0; 22], content].concat());
     let encrypted = || wifi(0x41, &[7; 90]);
     let beacon = || captured(105, [&[0x80, 0][..], &[0; 60]].concat());

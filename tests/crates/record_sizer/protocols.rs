@@ -127,7 +127,7 @@ fn matter_over_tcp_has_lengths_before_its_messages() {
 }
 
 #[test]
-fn what_is_no_new_message_of_matter_over_tcp_is_counted() {
+fn bytes_that_are_no_new_message_of_matter_over_tcp_are_counted() {
     let message = |message: &[u8]| [&(message.len() as u32).to_le_bytes()[..], message].concat();
     let of = |counter| message(&matter(0, 77, 0, counter, &[], 35));
     // Another version, a message without a whole header of its protocol, and none at all.

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_does_not_know_of_replies_has_no_cost() {
+    fn replies_a_model_does_not_know_have_no_cost() {
         let commands = CommandTraffic { replies: ReplyTraffic::default(), ..commands() };
         let of = |countermeasures: &Countermeasures| CountermeasureCost::new(countermeasures, &commands, 1.0, 3.0);
         let padding = of(&Countermeasures::NONE);

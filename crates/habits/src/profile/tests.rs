@@ -71,7 +71,7 @@ fn usual_days_keep_the_budget_and_strange_ones_are_found() {
 
 /// What is usual in a small home is rare in minutes, and a new action is in no command: neither is a number that is 0.
 #[test]
-fn what_is_less_than_a_tenth_is_not_shown_as_zero() {
+fn a_number_below_a_tenth_is_not_shown_as_zero() {
     let mut home = profile(100).home("192.168.1.20");
     home.observe(command("unlock", MONDAY + 100 * DAY));
     let expected = |stream, evidence| {

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_measures_is_no_entity_that_is_commanded() {
+    fn a_sensor_is_no_entity_that_is_commanded() {
         for sensor in
             ["sensor.hall", "binary_sensor.door", "Hall/motion", "zigbee2mqtt/lamp/linkquality", "Hall Sensor"]
         {

@@ -165,7 +165,7 @@ prop_compose! {
 }
 
 #[test]
-fn what_blocks_leave_reads_back_and_is_checked() {
+fn the_rest_of_blocks_reads_back_and_is_checked() {
     let mut in_blocks = model();
     in_blocks.learned.basis = Basis::Plaintext { cipher_suite: "CBC".into(), record_overhead: [37, 52] };
     // 11 + 37 is a multiple of 16; behind a MAC that is not encrypted blocks end at 15.

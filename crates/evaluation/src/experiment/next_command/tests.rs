@@ -162,7 +162,7 @@ fn each_device_does_one_action_that_it_has() {
 }
 
 #[test]
-fn what_no_command_can_settle_is_expected_to_end_for_want_of_gain() {
+fn an_experiment_no_command_can_settle_is_expected_to_end_for_want_of_gain() {
     let of = |devices: &[(u32, &[&str])], max_commands| {
         let device = |(at, (count, actions)): (usize, &(u32, &[&str]))| Device {
             name: format!("device {at}"),

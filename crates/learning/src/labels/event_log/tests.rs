@@ -35,7 +35,7 @@ fn logs_are_read_alike() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn rows_that_cannot_be_read_are_counted_in_a_note() {
     let error = |log: &str| read(log).unwrap_err().to_string();
     assert!(error("[]").contains("none of 0 rows is an action"));
     assert!(error("{\"t\": 1}\n").contains("none of 1 rows is an action by the map (0 have its keys"));

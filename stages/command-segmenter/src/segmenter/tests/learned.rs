@@ -211,7 +211,7 @@ fn a_command_that_was_learned_to_go_on_goes_on_behind_a_reply() {
 
 /// The labels were found to be those of the heads, which all have one size.
 #[test]
-fn what_always_follows_a_command_belongs_to_it_if_the_labels_do_not_fit_without() {
+fn a_record_that_always_follows_a_command_belongs_to_it_if_the_labels_do_not_fit_without() {
     let learn = |labels_fit, rest: fn(i64) -> u64| {
         let records: Vec<Record> =
             (0..).zip(times(40)).flat_map(|(n, at)| asked(at, rest(n), 90)).chain(polls_answered(30)).collect();

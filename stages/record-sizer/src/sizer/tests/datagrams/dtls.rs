@@ -82,7 +82,7 @@ fn forged_records_take_no_plaintext_from_others() {
 }
 
 #[test]
-fn what_is_captured_twice_counts_once_whatever_is_forged() {
+fn a_datagram_captured_twice_counts_once_whatever_is_forged() {
     let rows: Vec<Row> = conversation().into_iter().flat_map(|row| [row.clone(), row]).collect();
     let forged = [
         vec![],

@@ -168,7 +168,7 @@ fn of(name: &str, count: usize) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn what_others_send_to_the_port_of_esp_is_theirs() {
+fn other_protocols_on_the_port_of_esp_are_recognized() {
     let mut noise = Noise(11);
     let both = |at: usize| if at.is_multiple_of(3) { FROM } else { TO };
     // A tunnel from its middle: both directions, or one.
