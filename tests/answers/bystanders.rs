@@ -113,6 +113,7 @@ fn wire_model(scope: Scope) -> Model {
         .map(|tuple| sizeleak_model::EpsilonTuple { size: tuple.size + ADDED, ..*tuple });
     model.neighbours = sizeleak_model::Neighbours::new(tuples).unwrap();
     model.overhead += ADDED;
+    model.single_replies = model.single_replies.map(|replies| replies.longer_by(ADDED));
     model.learned.basis = Basis::Wire;
     (model.noise, model.reply_bytes) = (None, None);
     model

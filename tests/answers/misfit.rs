@@ -296,9 +296,9 @@ fn messages_that_had_become_longer_are_no_misfit_whatever_the_habits() {
 /// What no shift follows is said within some forty commands, and is answered with no certainty from then on. What a shift
 /// follows is no misfit.
 #[test]
-fn messages_that_become_much_longer_are_no_more_the_models() {
+fn messages_that_become_longer_than_any_shift_are_no_more_the_models() {
     let folder = tempfile::tempdir().unwrap();
-    for (bytes, seed) in [(3, 5), (8, 6), (12, 7), (20, 8), (30, 9), (40, 10)] {
+    for (bytes, seed) in [(3, 5), (8, 6), (12, 7), (20, 8), (40, 10), (64, 9), (100, 7), (150, 8), (333, 9)] {
         let (commands, all) = longer_after(0.5, bytes, seed, folder.path());
         let (output, half) = (answer_frames(&commands), all / 2);
         let (first, later) = (best(&output), half + 40);
@@ -306,10 +306,13 @@ fn messages_that_become_much_longer_are_no_more_the_models() {
             |answers: &[f64]| answers.iter().filter(|best| **best > 0.5).count() as f64 / answers.len() as f64;
         let (before, after) = (certain(&first[..half]), certain(&first[later..]));
         println!("{bytes} bytes: {before:.2} and later {after:.2} of {} answers are certain", first.len());
-        if bytes <= 8 {
-            assert!(output.status.success() && after > before - 0.1, "{bytes}: {after}, {}", stderr(&output));
+        if bytes <= 64 {
+            // Far shifts are believed beside the learned habits alone, which are less certain.
+            let least = if bytes <= 8 { before - 0.1 } else { 0.4 * before };
+            assert!(output.status.success() && after > least, "{bytes}: {after}, {}", stderr(&output));
+            assert!(bytes <= 8 || stderr(&output).contains(&format!("{bytes} bytes longer")), "{bytes}");
         } else {
-            assert!(stderr(&output).contains("by coincidence only") && after == 0.0, "{bytes}: {after}");
+            assert!(stderr(&output).contains("by coincidence only") && after < 0.05, "{bytes}: {after}");
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Groups of actions that replies and inventory do not tell apart, and the sums that some actions of a group have.
 
-use sizeleak_model::{Pmf, Prior, SingleReplies};
+use sizeleak_model::{Multiples, Pmf, Prior, SingleReplies};
 
 use crate::device_limits::DeviceLimits;
 
-/// An action with its size in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An action with its sizes in bytes.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SizedAction {
     /// Its index in the model's list.
     pub(crate) index: usize,
-    pub(crate) size: i64,
+    /// How probable each size of one occurrence is.
+    pub(crate) sizes: Pmf,
 }
 
 /// Actions of the same devices with the same numbers of replies.
@@ -112,8 +113,7 @@ pub(crate) fn groups(
 
 impl ActionGroup {
     fn new(actions: Vec<SizedAction>, class: usize, sent: Vec<(usize, u32)>, prior: &Prior, most: u32) -> Self {
-        let of_action = |action: &SizedAction| (0..=most).map(|times| occurrences(*action, times, prior)).collect();
-        let all: Vec<Vec<Pmf>> = actions.iter().map(of_action).collect();
+        let all: Vec<Vec<Pmf>> = actions.iter().map(|action| occurrences(action, most, prior)).collect();
         let sums = with_actions(no_action(most), &all);
         let mut greatest = vec![no_action(most)];
         for own in all.iter().rev() {
@@ -134,10 +134,17 @@ fn no_action(most: u32) -> Vec<Pmf> {
     none
 }
 
-/// The sums of an action that occurs some times, with their weights. The one place that says which sizes an action has.
-fn occurrences(action: SizedAction, times: u32, prior: &Prior) -> Pmf {
-    let ln_weight: f64 = (1..=times).map(|nth| prior.ln_next(action.index, nth)).sum();
-    Pmf::one(action.size * i64::from(times), ln_weight.exp())
+/// The sums of an action that occurs up to so many times, by how often, with their weights. The one place that says which
+/// sizes an action has.
+fn occurrences(action: &SizedAction, most: u32, prior: &Prior) -> Vec<Pmf> {
+    let mut sums = Multiples::new(action.sizes.clone());
+    let of_times = |times: u32| {
+        let ln_weight: f64 = (1..=times).map(|nth| prior.ln_next(action.index, nth)).sum();
+        let mut weighed = Pmf::default();
+        weighed.add_moved(sums.sum_of(times), 0, ln_weight.exp());
+        weighed
+    };
+    (0..=most).map(of_times).collect()
 }
 
 /// The sums of k actions, by k, from those without some actions and from those of each of these alone.
@@ -168,9 +175,10 @@ fn with_action(
 
 /// About how many numbers the tables of these actions hold, at most `most` of them at a time.
 pub(crate) fn table_numbers(actions: &[SizedAction], most: u32) -> usize {
-    let sizes = || actions.iter().map(|action| action.size);
-    let range = (sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) + 1) as usize;
+    let greatest = actions.iter().map(|action| action.sizes.end() - 1).max().unwrap_or(0);
+    let least = actions.iter().map(|action| action.sizes.least()).min().unwrap_or(0);
+    let range = (greatest - least + 1) as usize;
     let most = most as usize + 1;
-    let all_sums = (sizes().max().unwrap_or(0) as usize).saturating_mul(most);
+    let all_sums = (greatest as usize).saturating_mul(most);
     range.saturating_mul(most * most / 2).saturating_mul(2 * actions.len() + 2).saturating_add(all_sums)
 }

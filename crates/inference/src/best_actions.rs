@@ -5,8 +5,11 @@
 //! the probability.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
@@ -137,8 +140,19 @@ impl ReplyInference {
             of_numbers[one.of_groups.iter().sum::<u32>().max(1) as usize - 1] += one.joint;
         }
         let (_, found) = found(&self.groups.list, &mut all, &sums, (MAX_MEMBERS, MEMBERS_SHARE), None);
-        let member = |InferredActions { actions, probability: prior, .. }| Member { actions, prior };
-        (of_numbers, found.into_iter().map(member).collect())
+        // Those whose actions vary are found once for each way to have the sum.
+        let mut members: Vec<Member> = Vec::with_capacity(found.len());
+        let mut places: HashMap<Vec<(u32, u32)>, usize, RandomState> = HashMap::default();
+        for InferredActions { actions, probability: prior, .. } in found {
+            match places.entry(actions) {
+                Entry::Occupied(known) => members[*known.get()].prior += prior,
+                Entry::Vacant(new) => {
+                    members.push(Member { actions: new.key().clone(), prior });
+                    new.insert(members.len() - 1);
+                }
+            }
+        }
+        (of_numbers, members)
     }
 }
 

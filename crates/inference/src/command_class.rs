@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use crate::action_group::Groups;
 use crate::best_actions::{GroupSums, Member};
 use crate::habits::{HabitTable, LearnedHabits};
-use crate::inference::{RecurringCommand, ReplyInference};
+use crate::inference::ReplyInference;
 use crate::number_walk::{Beyond, Evidence, Numbers, WeightedSum, numbers};
 
 /// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
@@ -85,8 +85,8 @@ impl CommandClasses {
         let found = numbers(&inference.groups, &mut evidence, &[1.0], (&sums, [sum, sum]), 0.0)?;
         let of_numbers: Vec<Arc<GroupSums>> = found.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
         let (of_numbers, members) = inference.members(&of_numbers, sum);
-        let own = |one: &&RecurringCommand| one.sum == sum && one.class_counts == class_counts;
-        let recurring = inference.recurring.iter().filter(own);
+        let of_replies = inference.recurring.iter().filter(|one| one.class_counts == class_counts);
+        let recurring = of_replies.map(|one| (&one.actions[..], one.share * one.sums.at(sum)));
         let mut class = CommandClass::new(sum, class_counts.into(), of_numbers, members, recurring, habits);
         class.id = self.next_id;
         self.next_id += 1;
@@ -142,7 +142,7 @@ impl CommandClass {
         class_counts: Arc<[u32]>,
         of_numbers: Vec<f64>,
         mut members: Vec<Member>,
-        commands: impl IntoIterator<Item = &'a RecurringCommand>,
+        recurring_commands: impl IntoIterator<Item = (&'a [(u32, u32)], f64)>,
         habits: Option<&LearnedHabits>,
     ) -> Self {
         let prior: f64 = of_numbers.iter().sum();
@@ -162,9 +162,9 @@ impl CommandClass {
             }
         };
         class.members.iter().for_each(|one| count(&one.actions, one.prior, 0.0));
-        for one in commands {
-            class.recurring += one.share;
-            count(&one.actions, 0.0, one.share);
+        for (actions, share) in recurring_commands.into_iter().filter(|(_, share)| *share > 0.0) {
+            class.recurring += share;
+            count(actions, 0.0, share);
         }
         let occurrence = |((action, times), [prior, recurring]): ((u32, u32), [f64; 2])| Occurrence {
             action,

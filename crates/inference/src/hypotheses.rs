@@ -33,6 +33,20 @@ const BEGIN: f64 = 3e-5;
 /// 1 to 8 bytes longer before; so they take none.
 const STRANGE_AT_FIRST: f64 = CHANGE * OTHERS_AT_FIRST;
 
+/// Whether a flow's messages are as learned is known after so many commands. Before, a far state looks like another gateway.
+const KNOWN_AFTER: u64 = 20;
+
+/// What a state is believed beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Any habits.
+    AnyHabits,
+    /// The learned habits: with others, it explains nearly every home.
+    LearnedHabits,
+    /// The learned habits of a flow whose messages were as learned.
+    LearnedHabitsSoFar,
+}
+
 /// How probable a state is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StateBelief {
@@ -52,6 +66,8 @@ pub struct Belief {
     pub states: Vec<StateBelief>,
     /// The most probable state of all messages.
     pub best: usize,
+    /// How many commands some state that is believed beside any habits explains.
+    explained: u64,
     /// The habits in each state that is probable enough. Others are judged by those of the most probable one. None where
     /// habits cannot be told, as before the first command.
     pub followed: BTreeMap<usize, HabitBelief>,
@@ -75,14 +91,15 @@ pub struct StatePrior {
     pub bytes: i64,
     /// The only action that is longer, by its index; `None` where whole commands are.
     pub action: Option<u32>,
+    pub beside: Beside,
 }
 
 /// The states that there are, and the habits that they are believed beside.
 #[derive(Debug)]
 pub struct Hypotheses {
-    /// The probability that a change leads to each state.
-    arrivals: Vec<f64>,
-    /// By how many bytes commands are longer in the states of all messages, which come first.
+    /// The probability that a change leads to each state, and beside what.
+    arrivals: Vec<(f64, Beside)>,
+    /// By how many bytes commands are longer in the states that are believed beside any habits, which come first.
     longer: Vec<i64>,
     /// The states in which one action alone is longer, by its index and by how many bytes.
     longer_actions: LongerActions,
@@ -109,8 +126,8 @@ pub struct ExplainedStates<'a> {
 impl Hypotheses {
     /// The first state is that of the model, and those of one action come last.
     pub fn new(states: &[StatePrior], inference: &ReplyInference) -> Self {
-        let arrivals = states.iter().map(|state| state.arrival).collect();
-        let longer = states.iter().filter(|state| state.action.is_none()).map(|state| state.bytes).collect();
+        let arrivals = states.iter().map(|state| (state.arrival, state.beside)).collect();
+        let longer = states.iter().filter(|state| state.beside == Beside::AnyHabits).map(|state| state.bytes).collect();
         let of_action = |(at, state): (usize, &StatePrior)| Some(((state.action?, state.bytes), at));
         let longer_actions = LongerActions::new(states.iter().enumerate().filter_map(of_action));
         let (habits, classes) = (LearnedHabits::new(inference), RefCell::default());
@@ -163,9 +180,11 @@ impl Hypotheses {
         let of_own = possible.iter().filter(|((sum, _), _)| own.binary_search(sum).is_ok());
         let all: f64 = of_own.map(|(_, [_, joint])| joint).sum();
         possible.retain(|_, [_, joint]| *joint > LEAST_SHARE * all);
-        for RecurringCommand { sum, class_counts, .. } in inference.recurring.iter().filter(|one| is_near(&one.sum)) {
+        for RecurringCommand { sums, class_counts, .. } in &inference.recurring {
             let ln_likelihood = || replies.as_ref().map_or(0.0, |replies| replies.ln_likelihood(class_counts));
-            possible.entry((*sum, class_counts)).or_insert_with(|| [(ln_likelihood() - ln_unit).exp(), 0.0]);
+            for (sum, _) in sums.iter().filter(|(sum, _)| is_near(sum)) {
+                possible.entry((sum, class_counts)).or_insert_with(|| [(ln_likelihood() - ln_unit).exp(), 0.0]);
+            }
         }
         let mut known = self.classes.borrow_mut();
         let class = |((sum, class_counts), [likelihood, _]): ((i64, &[u32]), [f64; 2])| {
@@ -186,8 +205,10 @@ impl Hypotheses {
             let first = self.habits.as_ref().map(|learned| (0, HabitBelief::new(learned, inference)));
             belief.followed.extend(first);
         }
+        let as_learned = |belief: &Belief| belief.followed.get(&belief.best).map_or(1.0, HabitBelief::as_learned);
+        let as_learned_so_far = if belief.explained < KNOWN_AFTER { 0.0 } else { as_learned(belief) };
         belief.followed.values_mut().for_each(HabitBelief::predict);
-        let as_learned = belief.followed.get(&belief.best).map_or(1.0, HabitBelief::as_learned);
+        let as_learned = as_learned(belief);
         let states = &mut belief.states;
         // What strange messages look like changes as others do. Other habits lose a share to the learned ones before each
         // command, which strange and foreign messages cannot have. They lose as much, or a thousand commands made any flow
@@ -201,8 +222,12 @@ impl Hypotheses {
             state.strange = remains * ((1.0 - CHANGE) * state.strange + strange);
         }
         let all: f64 = states.iter().map(|state| state.probability).sum();
-        for (at, (state, arrival)) in states.iter_mut().zip(&self.arrivals).enumerate() {
-            let beside = if at < self.of_all_messages() { all } else { all * as_learned };
+        for (state, (arrival, beside)) in states.iter_mut().zip(&self.arrivals) {
+            let beside = match beside {
+                Beside::AnyHabits => all,
+                Beside::LearnedHabits => all * as_learned,
+                Beside::LearnedHabitsSoFar => all * as_learned_so_far,
+            };
             let (stays, arrives) = ((1.0 - CHANGE) * state.probability, CHANGE * arrival * beside);
             state.since_ns = if stays >= arrives { state.since_ns } else { Some(time_ns) };
             state.probability = stays + arrives;
@@ -212,12 +237,18 @@ impl Hypotheses {
     /// Weighs what was predicted by a command's likelihood in each state, and learns habits from it. A command that no state
     /// explains says nothing.
     pub fn observe(&self, belief: &mut Belief, command: &PossibleCommands, inference: &ReplyInference) {
-        let broad = command.broad[..self.of_all_messages()].iter().sum::<f64>() / self.of_all_messages() as f64;
+        let mean = |of_states: &[f64]| of_states.iter().sum::<f64>() / of_states.len().max(1) as f64;
+        let (of_any_habits, of_learned) = command.broad.split_at(self.of_all_messages());
+        let is_explained = of_any_habits.iter().any(|own| *own > 0.0);
+        belief.explained += u64::from(is_explained);
+        let is_far_possible = belief.explained >= KNOWN_AFTER;
+        let broad = mean(if is_explained { of_any_habits } else { of_learned });
         let odd = ODD * broad;
-        if odd.is_nan() || odd <= 0.0 {
+        if odd.is_nan() || odd <= 0.0 || !is_explained && !is_far_possible {
             return;
         }
-        let judgements = if self.habits.is_some() { judgements(command, belief) } else { BTreeMap::new() };
+        let judgements =
+            if self.habits.is_some() { judgements(command, belief, self.of_all_messages()) } else { BTreeMap::new() };
         let sum = |states: &[StateBelief]| states.iter().map(|state| state.probability).sum::<f64>();
         let before = command.are_actions_unknown.then(|| belief.states.clone());
         for (at, state) in belief.states.iter_mut().enumerate() {
@@ -270,8 +301,8 @@ impl Hypotheses {
     }
 }
 
-/// How probable a command is in each state, if habits are those that are believed in it.
-fn judgements(command: &PossibleCommands, belief: &Belief) -> BTreeMap<usize, Judgement> {
+/// How probable a command is in each of the first states, if habits are those that are believed in it.
+fn judgements(command: &PossibleCommands, belief: &Belief, states: usize) -> BTreeMap<usize, Judgement> {
     let mut found = BTreeMap::new();
     let Some(general) = belief.followed.get(&belief.best) else { return found };
     for possible in &command.in_states {
@@ -280,7 +311,7 @@ fn judgements(command: &PossibleCommands, belief: &Belief) -> BTreeMap<usize, Ju
             (habits.own_weights(class), habits.seen.times(class.sum, &class.class_counts))
         };
         let of_general: Vec<_> = (0..possible.classes.len()).map(|at| weigh(general, at)).collect();
-        for PossibleInState { state, classes, scale } in &possible.states {
+        for PossibleInState { state, classes, scale } in possible.states.iter().filter(|one| one.state < states) {
             let own = belief.followed.get(state).filter(|_| *state != belief.best);
             let (mut by_own, mut again) = ([0.0; 2], [0.0; 2]);
             for (at, weight) in classes {

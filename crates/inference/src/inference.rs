@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use sizeleak_model::{Action, Model, Pmf, SeenReplies};
+use sizeleak_model::{Action, Model, Multiples, Pmf, SeenReplies};
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
@@ -36,24 +36,27 @@ pub struct ReplyInference {
 #[derive(Debug)]
 pub(crate) struct RecurringCommand {
     pub(crate) actions: Vec<(u32, u32)>,
-    pub(crate) sum: i64,
+    /// How probable each sum of its sizes is.
+    pub(crate) sums: Pmf,
     pub(crate) class_counts: Vec<u32>,
     /// Its share of all commands.
     pub(crate) share: f64,
 }
 
 impl ReplyInference {
-    /// For a model with sizes of actions and a prior. `None` for any other; for kinds, which are no sums; for actions whose
-    /// sizes vary; and where tables would be too large.
+    /// For a model with sizes of actions and a prior. `None` for any other; for kinds, which are no sums; and where tables
+    /// would be too large.
     pub fn new(model: &Model) -> Option<Self> {
-        if model.kinds.is_some() || model.actions.iter().any(Action::varies) {
+        if model.kinds.is_some() {
             return None;
         }
         let prior = model.prior.as_ref()?;
         let limits = model.limits().ok()?;
-        let sized = |(index, size): (usize, i64)| (size > 0).then_some(SizedAction { index, size });
-        let actions: Option<Vec<SizedAction>> =
-            model.actions.iter().map(|action| action.size).enumerate().map(sized).collect();
+        let sized = |(index, action): (usize, &Action)| {
+            let sizes = Pmf::from_values(action.sizes());
+            (sizes.least() > 0).then_some(SizedAction { index, sizes })
+        };
+        let actions: Option<Vec<SizedAction>> = model.actions.iter().enumerate().map(sized).collect();
         let actions = actions.filter(|actions| !actions.is_empty())?;
         let devices = DeviceLimits::new(&limits)?;
         if table_numbers(&actions, devices.max_actions) > MAX_TABLE_NUMBERS {
@@ -64,10 +67,11 @@ impl ReplyInference {
             *of_class.get_mut(class)? = sums;
         }
         let number_weights = devices.number_weights(prior, &of_class)?;
-        let smallest = actions.iter().map(|action| action.size).min()?;
+        let smallest = actions.iter().map(|action| action.sizes.least()).min()?;
         let is_counted = limits.max_actions() <= devices.max_actions;
         let too_large = if is_counted { i64::MAX } else { smallest * (i64::from(devices.max_actions) + 1) };
-        let greatest = actions.iter().map(|action| action.size).max()?.saturating_mul(devices.max_actions.into());
+        let greatest = actions.iter().map(|action| action.sizes.end() - 1).max()?;
+        let greatest = greatest.saturating_mul(devices.max_actions.into());
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
         // A prior whose actions hardly vary within a command has no numbers for so many of them.
@@ -79,11 +83,12 @@ impl ReplyInference {
         let groups = Groups::new(list, per_command, devices, number_weights)?;
         let recurring = prior.recurring_within(&limits).map(|command| {
             let counted = || command.counts.iter().copied().enumerate();
-            let bytes =
-                model.actions.iter().zip(&command.counts).map(|(action, count)| action.size * i64::from(*count));
+            let of_action =
+                |(action, count): (&SizedAction, u32)| Multiples::new(action.sizes.clone()).sum_of(count).clone();
+            let sums = actions.iter().zip(command.counts.iter().copied()).map(of_action);
             RecurringCommand {
                 actions: (0..).zip(command.counts.iter().copied()).filter(|(_, count)| *count > 0).collect(),
-                sum: bytes.sum(),
+                sums: sums.fold(Pmf::certain(0), |sums, own| sums.convolve(&own)),
                 class_counts: replies.map(|replies| replies.class_counts(counted())).unwrap_or_default(),
                 share: command.share,
             }
@@ -108,6 +113,18 @@ impl ReplyInference {
         let of_sum =
             |sum: &WeightedSum| Ok(if self.is_sum(sum.bytes)? { sum.weight * totals.at(sum.bytes) } else { 0.0 });
         Ok(sums.iter().map(of_sum).sum::<Result<f64, Beyond>>()?.ln())
+    }
+
+    /// The same by the learned habits, with commands that recur.
+    ///
+    /// # Errors
+    /// [`Beyond`].
+    pub fn ln_learned_size(&self, sums: &[WeightedSum]) -> Result<f64, Beyond> {
+        let of_command = |one: &RecurringCommand| -> f64 {
+            one.share * sums.iter().map(|sum| sum.weight * one.sums.at(sum.bytes)).sum::<f64>()
+        };
+        let recurring: f64 = self.recurring.iter().map(of_command).sum();
+        Ok((self.not_recurring * self.ln_size(sums)?.exp() + recurring).ln())
     }
 
     /// What explains the replies to a command if its actions have one of some sums. Other sums from `range[0]` to `range[1]`

@@ -39,7 +39,7 @@ pub use best_actions::{InferredActions, MostProbable};
 pub use foreign_messages::ForeignBelief;
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
-pub use hypotheses::{Belief, ExplainedStates, Hypotheses, StateBelief, StatePrior};
+pub use hypotheses::{Belief, Beside, ExplainedStates, Hypotheses, StateBelief, StatePrior};
 pub use inference::{ExplainedReplies, ReplyInference};
 pub use number_walk::{Beyond, WeightedSum};
 pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands, asked_sums};

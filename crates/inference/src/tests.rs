@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use sizeleak_model::{Component, Limits, Model, Prior, SeenReplies};
+use sizeleak_model::{Action, Component, Limits, Model, Prior, RecurringCommand, SeenReplies};
 
 use crate::command_class::CommandClasses;
 use crate::{Beyond, ReplyInference, WeightedSum};
@@ -175,6 +175,64 @@ fn a_class_is_as_probable_as_its_commands_together() {
             let members: f64 = class.members.iter().map(|one| one.prior).sum();
             assert!(is_near(members, prior, 1e-6), "{class_counts:?} {sum}: {members} {prior}");
         }
+    }
+}
+
+/// How probable each sum of a command's sizes is, occurrence by occurrence.
+fn sums_of(counts: &[u32], model: &Model) -> BTreeMap<i64, f64> {
+    let mut sums = BTreeMap::from([(0, 1.0)]);
+    for (count, action) in counts.iter().zip(&model.actions) {
+        for _ in 0..*count {
+            let mut next: BTreeMap<i64, f64> = BTreeMap::new();
+            for (sum, before) in sums {
+                action.sizes().for_each(|(size, share)| *next.entry(sum + size).or_default() += before * share);
+            }
+            sums = next;
+        }
+    }
+    sums
+}
+
+#[test]
+fn actions_of_several_sizes_are_as_if_all_their_sums_were_listed() {
+    let mut model = home(0.01, 0.0, PLUGS_AND_LAMPS);
+    model.actions[0] = Action::of_sizes("on", &[(40, 0.6), (42, 0.3), (43, 0.1)]).unwrap();
+    model.actions[4] = Action::of_sizes("quiet", &[(42, 0.5), (43, 0.5)]).unwrap();
+    let recurring = RecurringCommand { counts: vec![2, 0, 1, 0, 0], share: 0.2 };
+    model.prior.as_mut().unwrap().recurring = vec![recurring.clone()];
+    let (inference, replies) = (ReplyInference::new(&model).unwrap(), model.single_replies.as_ref().unwrap());
+    let mut of_sizes: BTreeMap<i64, f64> = BTreeMap::new();
+    let mut of_classes: BTreeMap<(Vec<u32>, i64), Vec<f64>> = BTreeMap::new();
+    for KnownActions { counts, prior, .. } in all_actions(&model) {
+        for (sum, share) in sums_of(&counts, &model) {
+            *of_sizes.entry(sum).or_default() += prior * share;
+            let class = (replies.class_counts(counts.iter().copied().enumerate()), sum);
+            of_classes.entry(class).or_default().push(prior * share);
+        }
+    }
+    let of_recurring = sums_of(&recurring.counts, &model);
+    for sum in 30..250 {
+        let sums = [WeightedSum { bytes: sum, weight: 0.5 }];
+        let wanted = 0.5 * of_sizes.get(&sum).copied().unwrap_or(0.0);
+        let again = 0.5 * 0.2 * of_recurring.get(&sum).copied().unwrap_or(0.0);
+        assert!(is_near(inference.ln_size(&sums).unwrap().exp(), wanted, 1e-9), "{sum}");
+        assert!(is_near(inference.ln_learned_size(&sums).unwrap().exp(), 0.8 * wanted + again, 1e-9), "{sum}");
+    }
+    let mut classes = CommandClasses::default();
+    for ((class_counts, sum), priors) in of_classes {
+        let class = classes.find(&class_counts, sum, &inference, None).unwrap();
+        let prior: f64 = priors.iter().sum();
+        assert!(is_near(class.prior, prior, 1e-6), "{class_counts:?} {sum}: {} {prior}", class.prior);
+        let again = replies.class_counts([(0, 2), (2, 1)]) == class_counts;
+        let again = if again { 0.2 * of_recurring.get(&sum).copied().unwrap_or(0.0) } else { 0.0 };
+        assert!(is_near(class.recurring, again, 1e-9), "{class_counts:?} {sum}: {} {again}", class.recurring);
+        let mut found: Vec<f64> = class.members.iter().map(|one| one.prior).collect();
+        let mut priors = priors;
+        for all in [&mut found, &mut priors] {
+            all.sort_by(|a, b| b.total_cmp(a));
+        }
+        assert!(found.len() <= priors.len(), "each command is a member once");
+        assert!(found.iter().zip(&priors).all(|(found, prior)| is_near(*found, *prior, 0.02)), "{found:?} {priors:?}");
     }
 }
 

@@ -301,7 +301,10 @@ impl Model {
     #[must_use]
     pub fn with_longer_action(mut self, name: &str, bytes: i64) -> Option<Self> {
         let action = self.actions.iter_mut().find(|action| action.name == name)?;
-        action.size = action.size.checked_add(bytes).filter(|size| (1..=MAX_ACTION_SIZE).contains(size))?;
+        let is_size = |size: &i64| (1..=MAX_ACTION_SIZE).contains(size);
+        for size in action.sizes.iter_mut().map(|(size, _)| size).chain([&mut action.size]) {
+            *size = size.checked_add(bytes).filter(is_size)?;
+        }
         Some(self)
     }
 }
@@ -366,6 +369,11 @@ mod tests {
         assert_eq!(longer.actions[0].size, old.actions[0].size + 3);
         assert_eq!(longer.with_longer_action(&name, -3).unwrap(), old);
         assert!(old.clone().with_longer_action(&name, -old.actions[0].size).is_none());
+        let mut varying = old.clone();
+        varying.actions[0] = Action::of_sizes(&name, &[(30, 0.75), (32, 0.25)]).unwrap();
+        let longer = varying.clone().with_longer_action(&name, 3).unwrap();
+        assert_eq!(longer.actions[0].sizes().collect::<Vec<_>>(), [(33, 0.75), (35, 0.25)], "each of its sizes");
+        assert!(varying.with_longer_action(&name, -30).is_none());
         assert!(old.clone().with_longer_action("no such action", 1).is_none());
     }
 }

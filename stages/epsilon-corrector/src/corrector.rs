@@ -69,11 +69,14 @@ impl EpsilonCorrector {
         // The size of a padded message hardly says whether it is longer.
         let is_padded =
             matches!(&model.learned.padding, Some(LearnedPadding::Policy(policy)) if *policy != PaddingPolicy::None);
+        // What is learned from ranges is not exact enough to tell a shift from an action's other sizes.
+        let is_of_ranges = SuiteLengths::of(model) == Some(SuiteLengths::Blocks);
+        let varies = model.actions.iter().any(Action::varies);
         let reasons = [
             (model.kinds.is_some(), "it has kinds of commands, which are no sums"),
             (is_padded, "its messages are padded"),
             (model.prior.is_none(), "it has no prior"),
-            (model.actions.iter().any(Action::varies), "its actions have several sizes"),
+            (is_of_ranges && varies, "its actions have several sizes, learned from ranges"),
             (model.actions.len() > MAX_ACTIONS, "it has more than 128 actions"),
         ];
         reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, Correction, HabitFactors, RecurringClass, SharedList, Shift, WeightedEpsilon, what};
-use sizeleak_inference::{Belief, HabitBelief, StateBelief};
+use sizeleak_inference::{Belief, Beside, HabitBelief, StateBelief};
 use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
@@ -96,9 +96,8 @@ impl FlowShifts {
         }
         let (after, fit) = (&flow.belief.states[..], flow.belief.fit());
         let weighed = weighed_states(states, &before, after);
-        // That one action alone is longer is believed beside the learned habits only.
         let told = match weighed.first() {
-            Some(WeighedState { state: ShiftState { action: Some(_), .. }, .. }) => ToldHabits::default(),
+            Some(first) if first.state.beside() != Beside::AnyHabits => ToldHabits::default(),
             first => first.and_then(|first| told.get(&first.at)).or(told.get(&of_best)).cloned().unwrap_or_default(),
         };
         let mut news = Vec::new();
@@ -174,8 +173,9 @@ impl ToldHabits {
         };
         let explained = sizes[0].saturating_sub(model.overhead).saturating_sub(state.of_commands());
         let sums = epsilons.iter().map(|value| explained.saturating_sub(value.epsilon));
-        let is_one_size = sizes[0] == sizes[1];
-        let recurring = if is_one_size { known.recurring(sums) } else { Vec::new() };
+        // A command that comes again has other sums where its actions have several sizes, and candidates have no single one.
+        let has_one_sum = sizes[0] == sizes[1] && !model.actions.iter().any(Action::varies);
+        let recurring = if has_one_sum { known.recurring(sums) } else { Vec::new() };
         Self {
             habits: factors.collect(),
             recurring: recurring.into_iter().map(class).collect(),

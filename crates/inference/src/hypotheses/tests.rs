@@ -35,7 +35,8 @@ impl Inference {
 }
 
 fn hypotheses(inference: &ReplyInference) -> Hypotheses {
-    let prior = |bytes| StatePrior { arrival: if bytes == 0 { 0.5 } else { 0.125 }, bytes, action: None };
+    let arrival = |bytes: i64| if bytes == 0 { 0.5 } else { 0.125 };
+    let prior = |bytes| StatePrior { arrival: arrival(bytes), bytes, action: None, beside: Beside::AnyHabits };
     Hypotheses::new(&LONGER.map(prior), inference)
 }
 
@@ -173,7 +174,7 @@ proptest! {
             let odd = ODD * command.broad.iter().sum::<f64>() / own as f64;
             hypotheses.predict(&mut belief, second, &inference);
             // By the habits that the commands before have shown.
-            let judged = judgements(&command, &belief);
+            let judged = judgements(&command, &belief, LONGER.len());
             let found = judged.values().map(|one| one.likelihood).chain(judged.values().map(|one| one.of_others));
             likelihoods.push(found.map(|own| (1.0 - ODD) * own + odd).collect());
             hypotheses.observe(&mut belief, &command, &inference);
@@ -181,7 +182,7 @@ proptest! {
         let transition = |from: usize, to: usize| {
             let stays = if from == to { 1.0 - CHANGE } else { 0.0 };
             match (from < own, to < own) {
-                (true, true) => stays + CHANGE * hypotheses.arrivals[to],
+                (true, true) => stays + CHANGE * hypotheses.arrivals[to].0,
                 (false, false) => HabitBelief::others_remain() * (stays + CHANGE / own as f64),
                 _ => 0.0,
             }
