@@ -452,8 +452,12 @@ impl Home {
 
     fn forget(&mut self) {
         let gone = self.past.len() - remembered(self.past.iter().rev().map(|day| day.sightings.len()));
-        if gone > 0 {
-            self.past.drain(..gone);
+        let days: Vec<Day> = self.past.drain(..gone).filter(|day| day.is_whole).collect();
+        if days.is_empty() {
+            return;
+        }
+        self.rates.forget_days(days.iter().map(|day| (day.number, &day.learned[..])));
+        if self.rates.is_mostly_forgotten() {
             self.learn_anew();
         }
     }

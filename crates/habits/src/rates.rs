@@ -89,8 +89,22 @@ struct Known {
     occurrences: Vec<Occurrence>,
     /// How often it was the most probable one.
     times: f64,
-    /// What each command was as likely to be that was perhaps this one, this one included; in ascending order.
+    /// The classes of which it was, each with how often.
+    classes: Vec<(Vec<CommandId>, u32)>,
+    /// What is in all of them, this one included, in ascending order: what each command was as likely to be that was perhaps
+    /// this one.
     alike: Vec<CommandId>,
+}
+
+/// Sums of weights are whole multiples of 2⁻⁴⁰, so that what is forgotten leaves nothing, and no order matters.
+const UNITS: f64 = (1_u64 << 40) as f64;
+
+/// How often an action occurred.
+#[derive(Debug, Clone, Copy, Default)]
+struct Occurred {
+    /// In how many commands, in [`UNITS`].
+    in_commands: i64,
+    in_kinds: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -109,14 +123,43 @@ pub(crate) struct Rates {
     /// How many were the first of their kind.
     first_times: f64,
     places: HashMap<Arc<str>, usize, RandomState>,
-    /// By the action's place: in how many commands it occurred, and in how many kinds of command.
-    occurred: Vec<[f64; 2]>,
-    /// The second numbers of all actions.
+    /// By the action's place.
+    occurred: Vec<Occurred>,
+    /// In how many kinds of command each action occurred, of all actions together.
     in_kinds: f64,
-    /// Commands by their number of actions, from 0.
-    numbers: Vec<f64>,
+    /// Commands by their number of actions, from 0, in [`UNITS`].
+    numbers: Vec<i64>,
     /// The rates of this day's intervals, by kind of day: of any command, and of sessions.
     hourly: [[[f64; BINS]; 2]; 2],
+}
+
+impl Known {
+    /// Learns that a command was perhaps this one, and as likely any other of a class.
+    fn join(&mut self, class: &[CommandId]) {
+        if let Some((_, times)) = self.classes.iter_mut().find(|(own, _)| own == class) {
+            *times += 1;
+        } else {
+            self.classes.push((class.to_vec(), 1));
+            self.compare();
+        }
+    }
+
+    fn leave(&mut self, class: &[CommandId]) {
+        let Some(at) = self.classes.iter().position(|(own, _)| own == class) else { return };
+        self.classes[at].1 -= 1;
+        if self.classes[at].1 == 0 {
+            self.classes.swap_remove(at);
+            self.compare();
+        }
+    }
+
+    fn compare(&mut self) {
+        let mut classes = self.classes.iter().map(|(class, _)| class);
+        self.alike = classes.next().cloned().unwrap_or_default();
+        for class in classes {
+            self.alike.retain(|other| class.binary_search(other).is_ok());
+        }
+    }
 }
 
 impl Rates {
@@ -148,13 +191,14 @@ impl Rates {
         self.ids.insert(actions.clone(), id);
         let mut place = |name: &Arc<str>| {
             *self.places.entry(Arc::clone(name)).or_insert_with(|| {
-                self.occurred.push([0.0; 2]);
+                self.occurred.push(Occurred::default());
                 self.occurred.len() - 1
             })
         };
         let places = actions.iter().map(|(name, _)| place(name)).collect();
         let (actions, number) = (actions.clone(), actions.total() as usize);
-        self.known.push(Known { actions, number, places, occurrences: Vec::new(), times: 0.0, alike: Vec::new() });
+        let (occurrences, classes, alike) = (Vec::new(), Vec::new(), Vec::new());
+        self.known.push(Known { actions, number, places, occurrences, times: 0.0, classes, alike });
         id
     }
 
@@ -255,53 +299,84 @@ impl Rates {
         for (day, commands) in days {
             let kind = usize::from(Calendar::is_weekend(day));
             for command in commands {
-                self.learn(command, kind);
+                for (class, id) in with_members(&command.classes) {
+                    self.known[*id as usize].join(class);
+                }
+                for (id, weight) in &command.weights {
+                    let own = Occurrence { at: command.at, weight: *weight, context: command.context };
+                    self.known[*id as usize].occurrences.push(own);
+                }
+                self.count(command, kind, 1);
             }
             self.days[kind] += 1.0;
         }
-        self.hourly = [self.smoothed(&self.commands), self.smoothed(&self.sessions)];
+        self.smooth();
     }
 
-    fn learn(&mut self, command: &LearnedCommand, kind: usize) {
-        for class in &command.classes {
-            for id in class {
-                let alike = &mut self.known[*id as usize].alike;
-                if alike.is_empty() {
-                    alike.clone_from(class);
-                } else if alike != class {
-                    alike.retain(|other| class.binary_search(other).is_ok());
+    /// Forgets the commands of the first whole days that were learned.
+    pub(crate) fn forget_days<'a>(&mut self, days: impl IntoIterator<Item = (i64, &'a [LearnedCommand])>) {
+        for (day, commands) in days {
+            let kind = usize::from(Calendar::is_weekend(day));
+            for command in commands {
+                for (class, id) in with_members(&command.classes) {
+                    self.known[*id as usize].leave(class);
                 }
+                for (id, _) in &command.weights {
+                    let own = &mut self.known[*id as usize].occurrences;
+                    own.drain(..own.partition_point(|occurrence| occurrence.at.day <= day));
+                }
+                self.count(command, kind, -1);
             }
+            self.days[kind] -= 1.0;
         }
+        self.smooth();
+    }
+
+    /// Whether most numbers are of commands that no day has any more.
+    pub(crate) fn is_mostly_forgotten(&self) -> bool {
+        2 * self.known.iter().filter(|known| known.classes.is_empty()).count() > self.known.len()
+    }
+
+    /// Counts a command so many times more, in all that is not of one command alone.
+    fn count(&mut self, command: &LearnedCommand, kind: usize, times: i32) {
         let Some((top, _)) = command.weights.first().copied() else { return };
+        let (whole, number) = (i64::from(times), f64::from(times));
         for (id, weight) in &command.weights {
-            let known = &mut self.known[*id as usize];
-            known.occurrences.push(Occurrence { at: command.at, weight: *weight, context: command.context });
+            let (known, weight) = (&self.known[*id as usize], (weight * UNITS).round() as i64);
             if known.number < 1 << 12 {
-                self.numbers.resize(self.numbers.len().max(known.number + 1), 0.0);
-                self.numbers[known.number] += weight;
+                self.numbers.resize(self.numbers.len().max(known.number + 1), 0);
+                self.numbers[known.number] += whole * weight;
             }
             for place in &known.places {
-                self.occurred[*place][0] += weight;
+                self.occurred[*place].in_commands += whole * weight;
             }
         }
         let known = &mut self.known[top as usize];
-        if known.times == 0.0 {
-            self.first_times += 1.0;
+        let before = known.times;
+        known.times += number;
+        if before == 0.0 || known.times == 0.0 {
+            self.first_times += number;
             for place in &known.places {
-                self.occurred[*place][1] += 1.0;
-                self.in_kinds += 1.0;
+                self.occurred[*place].in_kinds += number;
+                self.in_kinds += number;
             }
         }
-        known.times += 1.0;
-        self.total += 1.0;
+        self.total += number;
         if let [Some(previous), _] = command.context.previous {
-            *self.pairs.entry((previous, top)).or_default() += 1.0;
+            let pair = self.pairs.entry((previous, top)).or_default();
+            *pair += number;
+            if *pair == 0.0 {
+                self.pairs.remove(&(previous, top));
+            }
         }
-        self.commands[kind][command.at.bin()] += 1.0;
+        self.commands[kind][command.at.bin()] += number;
         if command.context.pause > SESSION_PAUSE {
-            self.sessions[kind][command.at.bin()] += 1.0;
+            self.sessions[kind][command.at.bin()] += number;
         }
+    }
+
+    fn smooth(&mut self) {
+        self.hourly = [self.smoothed(&self.commands), self.smoothed(&self.sessions)];
     }
 
     /// Commands an hour in each interval by kind of day, smoothed over 70 minutes.
@@ -330,12 +405,13 @@ impl Rates {
 
     /// The share of commands that had the rarest action of these, as if each had been seen half a time more.
     pub(crate) fn rarest_action(&self, actions: &Actions) -> f64 {
-        let share = |(name, _): (&Arc<str>, u32)| (self.occurred(name)[0] + SHAPE) / (self.total + 1.0);
+        let share =
+            |(name, _): (&Arc<str>, u32)| (self.occurred(name).in_commands as f64 / UNITS + SHAPE) / (self.total + 1.0);
         actions.iter().map(share).fold(1.0, f64::min)
     }
 
-    fn occurred(&self, action: &Arc<str>) -> [f64; 2] {
-        self.places.get(action).map_or([0.0; 2], |place| self.occurred[*place])
+    fn occurred(&self, action: &Arc<str>) -> Occurred {
+        self.places.get(action).map_or(Occurred::default(), |place| self.occurred[*place])
     }
 
     /// The rate of a command in commands an hour.
@@ -399,20 +475,25 @@ impl Rates {
     /// as it is among kinds of command, however often each of them comes (Kneser and Ney, 1995).
     fn unseen_share(&self, actions: &Actions) -> f64 {
         let number = actions.total() as usize;
-        let numbers: f64 = self.numbers.iter().sum::<f64>() + SHAPE;
-        let of_number =
-            (self.numbers.get(number).copied().unwrap_or(0.0) + SHAPE * 0.5_f64.powf(number as f64)) / numbers;
+        let numbers = self.numbers.iter().sum::<i64>() as f64 / UNITS + SHAPE;
+        let own = self.numbers.get(number).copied().unwrap_or(0) as f64 / UNITS;
+        let of_number = (own + SHAPE * 0.5_f64.powf(number as f64)) / numbers;
         // A command of today may have actions that were not learned yet.
-        let kinds = (self.occurred.iter().filter(|occurred| occurred[0] > 0.0).count() + 1) as f64;
+        let kinds = (self.occurred.iter().filter(|occurred| occurred.in_commands > 0).count() + 1) as f64;
         let ln_factorial = |count: u32| (1..=count.min(1 << 12)).map(|factor| f64::from(factor).ln()).sum::<f64>();
         let of_action = |(name, count): (&Arc<str>, u32)| {
-            let own = self.occurred(name)[1];
+            let own = self.occurred(name).in_kinds;
             f64::from(count) * ((own + SHAPE) / (self.in_kinds + SHAPE * kinds)).ln() - ln_factorial(count)
         };
         let of_actions = ln_factorial(number as u32) + actions.iter().map(of_action).sum::<f64>();
         let new = (self.first_times + SHAPE) / (self.total + 1.0);
         (of_number * of_actions.exp() * new).max(f64::MIN_POSITIVE)
     }
+}
+
+/// Each class with each of its commands.
+fn with_members(classes: &[Vec<CommandId>]) -> impl Iterator<Item = (&[CommandId], &CommandId)> {
+    classes.iter().flat_map(|class| class.iter().map(|id| (&class[..], id)))
 }
 
 /// The mean of a rate after `count` events in `hours`, by a gamma prior of this mean.
