@@ -618,3 +618,6 @@ fn slot(
     let score = -f64::from(misses) * (1.0 - chance).ln();
     Some(Slot { command, second: last.at.second, misses, hits, days: all, same_kind, score })
 }
+
+#[cfg(test)]
+mod tests;
