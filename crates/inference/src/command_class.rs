@@ -176,6 +176,11 @@ impl CommandClass {
         class
     }
 
+    /// The most actions that one of its commands has.
+    pub(crate) fn most_actions(&self) -> usize {
+        self.of_numbers.iter().rposition(|prior| *prior > 0.0).map_or(0, |at| at + 1)
+    }
+
     /// P(class) by habits that are factors on the learned ones, and make numbers of actions so many times as frequent. Where no
     /// member matters by itself, only their number is known.
     pub(crate) fn weight(&self, of_numbers: &[f64], habits: &HabitTable) -> f64 {

@@ -121,7 +121,7 @@ impl LearnedHabits {
     /// `None` where devices can be used up in too many ways to be counted.
     pub fn new(inference: &ReplyInference) -> Option<Self> {
         let rows = inference.action_rows();
-        let moments = inference.number_moments(&rows, &vec![1.0; inference.actions()])?;
+        let moments = inference.number_moments(&rows, &vec![1.0; inference.actions()], usize::MAX)?;
         let weights = inference.groups.number_weights.iter().skip(1);
         let numbers = normalised(weights.zip(&moments.totals).map(|(weight, total)| weight * total).collect());
         let broad_numbers = broad_numbers(&numbers);

@@ -5,8 +5,8 @@ use sizeleak_model::{Pmf, Weight};
 use crate::inference::ReplyInference;
 use crate::symmetric::Symmetric;
 
-/// Commands by their number of actions, from 1.
-#[derive(Debug, Clone)]
+/// Commands by their number of actions, from 1, as far as they were asked for.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct NumberMoments {
     /// The weights of all multisets together.
     pub(crate) totals: Vec<f64>,
@@ -56,11 +56,11 @@ impl ReplyInference {
         Some(totals)
     }
 
-    /// The same with means and covariances.
-    pub(crate) fn number_moments(&self, rows: &ActionRows, factors: &[f64]) -> Option<NumberMoments> {
+    /// The same with means and covariances, of at most so many actions.
+    pub(crate) fn number_moments(&self, rows: &ActionRows, factors: &[f64], most: usize) -> Option<NumberMoments> {
         let actions = rows.rows.len();
-        let mut of_class: Vec<Vec<Moments>> =
-            rows.most.iter().map(|most| one_at_first(Moments::one(actions), *most)).collect();
+        let none = |of_class: &usize| one_at_first(Moments::one(actions), most.min(*of_class));
+        let mut of_class: Vec<Vec<Moments>> = rows.most.iter().map(none).collect();
         for (action, (class, row)) in rows.with(factors).enumerate() {
             let all = &mut of_class[class];
             for number in (0..all.len()).rev() {
@@ -73,7 +73,7 @@ impl ReplyInference {
         }
         let of_numbers = self.groups.devices.number_totals(&of_class)?;
         let mut found = NumberMoments { totals: Vec::new(), means: Vec::new(), covariances: Vec::new() };
-        for own in of_numbers.into_iter().skip(1) {
+        for own in of_numbers.into_iter().take(most.saturating_add(1)).skip(1) {
             let share =
                 |one: usize, other: usize| if own.is_none() { 0.0 } else { own.0[place(one, other)] / own.0[0] };
             let means: Vec<f64> = (0..actions).map(|action| share(action + 1, 0)).collect();

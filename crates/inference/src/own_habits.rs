@@ -80,7 +80,7 @@ impl OwnHabits {
         let (mean, covariance) = (vec![0.0; actions], Symmetric::diagonal(actions, DEVIATION * DEVIATION));
         let numbers = vec![0.0; learned.numbers.len()];
         let shares = number_shares(&numbers, learned);
-        let at_step = StepHabits::new(mean, &covariance, &shares, &learned.moments, (learned, inference));
+        let at_step = StepHabits::new(mean, &covariance, &shares, (learned, inference));
         let (at_step, pending) = (Arc::new(at_step), no_evidence(actions));
         Self { pace, covariance, numbers, pending, at_step }
     }
@@ -94,7 +94,7 @@ impl OwnHabits {
         learned: &LearnedHabits,
         inference: &ReplyInference,
     ) {
-        self.add(possible, share);
+        self.add(possible, share, (learned, inference));
         let moves = || self.covariance.times(&self.pending.gradient).iter().any(|step| step.abs() > STEP);
         if self.pending.commands >= MOST_PER_STEP || moves() {
             self.step(learned, inference);
@@ -102,10 +102,9 @@ impl OwnHabits {
     }
 
     /// Adds what a command says of habits: nothing where none of what it may be has a weight at the mean.
-    fn add(&mut self, possible: &[(&CommandClass, f64)], share: f64) {
-        let at_step = &self.at_step;
-        let size = at_step.mean.len();
-        let mut all = at_step.moments_of(possible);
+    fn add(&mut self, possible: &[(&CommandClass, f64)], share: f64, model: (&LearnedHabits, &ReplyInference)) {
+        let size = self.at_step.mean.len();
+        let (mut all, moments) = self.at_step.moments_of(possible, model);
         let total: f64 = all.of_numbers.iter().sum();
         if !(total > 0.0 && total.is_finite()) {
             return;
@@ -122,9 +121,9 @@ impl OwnHabits {
                 *count /= weight;
             }
             curvature.add_square(counts, share * probability);
-            counts.iter_mut().zip(&at_step.moments.means[at]).for_each(|(own, mean)| *own -= mean);
+            counts.iter_mut().zip(&moments.means[at]).for_each(|(own, mean)| *own -= mean);
             curvature.add_square(counts, -share * probability);
-            curvature.add(&at_step.moments.covariances[at], share * probability);
+            curvature.add(&moments.covariances[at], share * probability);
             own_gradient.iter_mut().zip(counts).for_each(|(all, own)| *all += probability * *own);
         }
         curvature.add_square(&own_gradient, share);
@@ -136,7 +135,7 @@ impl OwnHabits {
 
     /// One step of Laplace's method. Curvature below 0 is rounding, or commands that look like two modes: none.
     fn step(&mut self, learned: &LearnedHabits, inference: &ReplyInference) {
-        let StepHabits { mean, moments, .. } = &*self.at_step;
+        let mean = &self.at_step.mean;
         let size = mean.len();
         let Evidence { commands, gradient, curvature } = std::mem::replace(&mut self.pending, no_evidence(size));
         let kept = (1.0 - 1.0 / self.pace.drift).powi(2 * commands.cast_signed());
@@ -151,7 +150,7 @@ impl OwnHabits {
         let step = self.covariance.times(&gradient);
         let mean = mean.iter().zip(step).map(|(mean, step)| kept.sqrt() * mean + step).collect();
         let numbers = number_shares(&self.numbers, learned);
-        self.at_step = Arc::new(StepHabits::new(mean, &self.covariance, &numbers, moments, (learned, inference)));
+        self.at_step = Arc::new(StepHabits::new(mean, &self.covariance, &numbers, (learned, inference)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What follows from a belief about habits until its next step: moments at its mean, and habits that stand for it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 
@@ -20,8 +20,8 @@ const MAX_KNOWN_NUMBERS: usize = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct StepHabits {
     pub(crate) mean: Vec<f64>,
-    /// At the mean.
-    pub(crate) moments: NumberMoments,
+    /// The factors of actions at the mean.
+    at_mean: Vec<f64>,
     /// What commands of each number of actions, from 1, weigh beside their learned prior, but for the factors of their
     /// actions.
     of_numbers: Vec<f64>,
@@ -41,6 +41,8 @@ struct KnownClasses {
     /// P(class) by the belief.
     weights: HashMap<usize, f64, RandomState>,
     at_mean: HashMap<usize, ClassMoments, RandomState>,
+    /// Of commands by their number of actions at the mean, up to twice as many as were asked for.
+    of_numbers: Arc<NumberMoments>,
 }
 
 /// What the commands of a class weigh at the mean, and sums over them.
@@ -55,23 +57,22 @@ pub(crate) struct ClassMoments {
 }
 
 impl StepHabits {
-    /// With these shares of numbers of actions. Where devices can be used up in too many ways, moments are those before.
+    /// With these shares of numbers of actions.
     pub(crate) fn new(
         mean: Vec<f64>,
         covariance: &Symmetric,
         numbers: &[f64],
-        before: &NumberMoments,
         (learned, inference): (&LearnedHabits, &ReplyInference),
     ) -> Self {
-        let factors: Vec<f64> = mean.iter().map(|own| own.exp()).collect();
-        let moments = inference.number_moments(&learned.rows, &factors).unwrap_or_else(|| before.clone());
-        let totals = quotients(&learned.moments.totals, &moments.totals);
+        let at_mean: Vec<f64> = mean.iter().map(|own| own.exp()).collect();
+        let totals = inference.number_totals(&learned.rows, &at_mean).unwrap_or_else(|| learned.moments.totals.clone());
+        let totals = quotients(&learned.moments.totals, &totals);
         let shares = quotients(numbers, &learned.numbers);
         let of_numbers = shares.iter().zip(totals).map(|(share, total)| share * total).collect();
         let habits = |point: Vec<f64>| learned.habits(point.into_iter().map(f64::exp).collect(), numbers, inference);
         let listed: Vec<Habits> = points(&mean, covariance).into_iter().filter_map(habits).collect();
         let factors = HabitTable::even(&listed);
-        Self { mean, moments, of_numbers, shares, listed, factors, known: Mutex::default() }
+        Self { mean, at_mean, of_numbers, shares, listed, factors, known: Mutex::default() }
     }
 
     /// P(class).
@@ -92,9 +93,22 @@ impl StepHabits {
         known.at_mean.values().map(ClassMoments::numbers).sum()
     }
 
-    /// The moments of some classes together at the mean, each with its weight beside P(class).
-    pub(crate) fn moments_of(&self, classes: &[(&CommandClass, f64)]) -> ClassMoments {
+    /// The moments of some classes together at the mean, each with its weight beside P(class); and of all commands of as many
+    /// actions.
+    pub(crate) fn moments_of(
+        &self,
+        classes: &[(&CommandClass, f64)],
+        (learned, inference): (&LearnedHabits, &ReplyInference),
+    ) -> (ClassMoments, Arc<NumberMoments>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *known;
+        // Those of many actions take most of the time, and hardly a command has so many.
+        let most = classes.iter().map(|(class, _)| class.most_actions()).max().unwrap_or(0);
+        if known.of_numbers.means.len() < most {
+            let found = inference.number_moments(&learned.rows, &self.at_mean, most.next_power_of_two());
+            known.of_numbers = Arc::new(found.unwrap_or_else(|| learned.moments.clone()));
+        }
+        let of_numbers = &known.of_numbers;
         let mut all = ClassMoments::none(self.mean.len(), self.of_numbers.len());
         let most = (MAX_KNOWN_NUMBERS / all.numbers()).max(1);
         for (class, weight) in classes {
@@ -103,25 +117,26 @@ impl StepHabits {
             }
             let new = || {
                 if class.members.is_empty() {
-                    self.moments_of_numbers(class)
+                    self.moments_of_numbers(class, of_numbers)
                 } else {
                     ClassMoments::new(class, &self.mean, &self.of_numbers)
                 }
             };
             all.add(known.at_mean.entry(class.id).or_insert_with(new), *weight);
         }
-        all
+        (all, Arc::clone(of_numbers))
     }
 
     /// Of a class whose commands are known by their number of actions alone: those of all commands of so many.
-    fn moments_of_numbers(&self, class: &CommandClass) -> ClassMoments {
+    fn moments_of_numbers(&self, class: &CommandClass, moments: &NumberMoments) -> ClassMoments {
         let size = self.mean.len();
         let mut own = ClassMoments::none(size, self.of_numbers.len());
-        for (number, (prior, share)) in class.of_numbers.iter().zip(&self.shares).enumerate() {
-            let (weight, mean) = (prior * share, &self.moments.means[number]);
+        for (number, (prior, share)) in class.of_numbers.iter().zip(&self.shares).enumerate().take(moments.means.len())
+        {
+            let (weight, mean) = (prior * share, &moments.means[number]);
             own.of_numbers[number] = weight;
             own.counts[number * size..].iter_mut().zip(mean).for_each(|(own, mean)| *own = weight * mean);
-            own.squares.add(&self.moments.covariances[number], weight);
+            own.squares.add(&moments.covariances[number], weight);
             own.squares.add_square(mean, weight);
         }
         own

@@ -57,7 +57,11 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
 
 /// A class of commands, each with its probability.
 fn class(id: usize, members: &[(&[(u32, u32)], f64)]) -> CommandClass {
-    let prior = vec![members.iter().map(|(_, prior)| prior).sum()];
+    let number = |actions: &[(u32, u32)]| actions.iter().map(|(_, count)| *count as usize).sum::<usize>();
+    let mut prior = vec![0.0; members.iter().map(|(actions, _)| number(actions)).max().unwrap_or(0)];
+    for (actions, own) in members {
+        prior[number(actions) - 1] += own;
+    }
     let listed = members.iter().map(|(actions, prior)| Member { actions: actions.to_vec(), prior: *prior }).collect();
     CommandClass { id, ..CommandClass::new(0, [].into(), prior, listed, [], None) }
 }
@@ -211,7 +215,7 @@ fn all_commands() -> Vec<([u32; 2], f64)> {
 fn moments_are_those_of_all_multisets() {
     let inference = INFERENCE.get();
     let factors = [0.7, 2.5];
-    let moments = inference.number_moments(&inference.action_rows(), &factors).unwrap();
+    let moments = inference.number_moments(&inference.action_rows(), &factors, usize::MAX).unwrap();
     for number in 1..=3 {
         let own: Vec<([u32; 2], f64)> = all_commands()
             .into_iter()
@@ -348,7 +352,7 @@ fn the_moments_of_many_classes_of_many_actions_are_forgotten_and_computed_again(
     let learned = LearnedHabits::new(&inference).unwrap();
     let own = OwnHabits::new(Pace::SLOW, &learned, &inference);
     let classes: Vec<CommandClass> = (0..ACTIONS).map(|at| class(at as usize, &[(&[(at, 1)], 0.005)])).collect();
-    let moments = |at: u32| own.at_step.moments_of(&[(&classes[at as usize], 1.0)]);
+    let moments = |at: u32| own.at_step.moments_of(&[(&classes[at as usize], 1.0)], (&learned, &inference)).0;
     let first = moments(0);
     (1..ACTIONS).for_each(|at| assert!(moments(at).counts[at as usize] > 0.0));
     let known = own.at_step.known_numbers();
