@@ -79,8 +79,7 @@ impl Groups {
                 break;
             }
             if *weight > 0.0 && sums.end() + behind.end() - 2 >= least {
-                let of_sum =
-                    |(sum, own): (i64, &f64)| own * behind.between(least - sum, most - sum).iter().sum::<f64>();
+                let of_sum = |(sum, own): (i64, &f64)| own * behind.total_between(least - sum, most - sum);
                 prior += weight * sums.iter().map(of_sum).sum::<f64>();
             }
         }

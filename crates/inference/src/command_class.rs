@@ -11,7 +11,7 @@ use crate::action_group::Groups;
 use crate::best_actions::{GroupSums, Member};
 use crate::habits::{HabitTable, LearnedHabits};
 use crate::inference::ReplyInference;
-use crate::number_walk::{Beyond, Evidence, Numbers, WeightedSum, numbers};
+use crate::number_walk::{Beyond, Evidence, Numbers, Terms, WeightedSum, numbers};
 
 /// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
 const MAX_KNOWN: usize = 1 << 18;
@@ -82,7 +82,7 @@ impl CommandClasses {
         }
         let sums = [WeightedSum { bytes: sum, weight: 1.0 }];
         let mut evidence = ClassCounts { groups: &inference.groups, class_counts };
-        let found = numbers(&inference.groups, &mut evidence, &[1.0], (&sums, [sum, sum]), 0.0)?;
+        let found = numbers(&inference.groups, &mut evidence, Terms::new(&[1.0]), (&sums, [sum, sum]), 0.0)?;
         let of_numbers: Vec<Arc<GroupSums>> = found.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
         let (of_numbers, members) = inference.members(&of_numbers, sum);
         let of_replies = inference.recurring.iter().filter(|one| one.class_counts == class_counts);
@@ -121,13 +121,20 @@ struct ClassCounts<'a> {
 }
 
 impl Evidence for ClassCounts<'_> {
-    fn weigh(&mut self, group: usize, class_counts: &[u32], _: &mut [f64]) -> f64 {
+    fn weigh<'r>(
+        &mut self,
+        group: usize,
+        class_counts: &[u32],
+        before: Terms<'r>,
+        _: &'r mut Vec<f64>,
+    ) -> (Terms<'r>, f64) {
         let open = &self.groups.open[group];
         let is_possible = |(class, _): &(usize, u32)| {
             let (sent, wanted) = (class_counts[*class], self.class_counts[*class]);
             if open[*class] { sent <= wanted } else { sent == wanted }
         };
-        if self.groups.list[group].sent.iter().all(is_possible) { 1.0 } else { 0.0 }
+        let terms = before.times(if self.groups.list[group].sent.iter().all(is_possible) { 1.0 } else { 0.0 });
+        (terms, terms.likelihood())
     }
 
     fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool {

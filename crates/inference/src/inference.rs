@@ -6,7 +6,7 @@ use sizeleak_model::{Action, Model, Multiples, Pmf, SeenReplies};
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::number_walk::{Beyond, Numbers, ReplyEvidence, WeightedSum, numbers};
+use crate::number_walk::{Beyond, Numbers, ReplyEvidence, Terms, WeightedSum, numbers};
 
 /// The most numbers that tables hold: 128 MB.
 const MAX_TABLE_NUMBERS: usize = 1 << 24;
@@ -150,7 +150,7 @@ impl ReplyInference {
             return Ok(ExplainedReplies { inference: self, numbers: Vec::new(), ln_unit });
         }
         let beside = (ln_beside - ln_unit).exp();
-        let numbers = numbers(&self.groups, &mut evidence, &terms, (&possible, range), beside)?;
+        let numbers = numbers(&self.groups, &mut evidence, Terms::new(&terms), (&possible, range), beside)?;
         Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 

@@ -76,10 +76,40 @@ impl Numbers {
     }
 }
 
+/// The terms of a likelihood, each times a factor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    each: &'a [f64],
+    factor: f64,
+    /// Without the factor.
+    sum: f64,
+}
+
+impl<'a> Terms<'a> {
+    pub(crate) fn new(each: &'a [f64]) -> Self {
+        Self { each, factor: 1.0, sum: each.iter().sum() }
+    }
+
+    pub(crate) fn likelihood(self) -> f64 {
+        self.factor * self.sum
+    }
+
+    pub(crate) fn times(self, factor: f64) -> Self {
+        Self { factor: self.factor * factor, ..self }
+    }
+}
+
 /// What is known of a command's replies. Its likelihood is a sum of terms.
 pub(crate) trait Evidence {
-    /// Multiplies terms with what the numbers up to a group tell; returns what their sum is at most, whatever follows.
-    fn weigh(&mut self, group: usize, class_counts: &[u32], terms: &mut [f64]) -> f64;
+    /// The terms with what the numbers up to a group tell, and what their sum is at most, whatever follows. There is room for
+    /// those that are not the same factor times the terms before.
+    fn weigh<'r>(
+        &mut self,
+        group: usize,
+        class_counts: &[u32],
+        before: Terms<'r>,
+        room: &'r mut Vec<f64>,
+    ) -> (Terms<'r>, f64);
 
     /// Whether more actions of a group only make the evidence less likely.
     fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool;
@@ -95,14 +125,14 @@ pub(crate) trait Evidence {
 pub(crate) fn numbers(
     groups: &Groups,
     evidence: &mut impl Evidence,
-    terms: &[f64],
+    terms: Terms<'_>,
     (sums, range): (&[WeightedSum], [i64; 2]),
     beside: f64,
 ) -> Result<Vec<Numbers>, Beyond> {
     let none = Pmf::one(0, 1.0);
     let prior = groups.prior_behind(0, 0, &none, range);
     let heaviest = sums.iter().map(|sum| sum.weight).fold(0.0, f64::max);
-    let most = prior * terms.iter().sum::<f64>();
+    let most = prior * terms.likelihood();
     if most * heaviest <= LEFT_OUT * beside {
         return Ok(Vec::new());
     }
@@ -116,7 +146,7 @@ pub(crate) fn numbers(
         work_left: MAX_PRODUCTS,
         class_counts: groups.per_command.clone(),
         of_groups: vec![0; groups.list.len()],
-        room: vec![Vec::new(); groups.list.len()],
+        room: vec![Room::default(); groups.list.len()],
         found: Vec::new(),
     };
     for _ in 0..MAX_WALKS {
@@ -146,9 +176,15 @@ struct Walk<'a, E> {
     work_left: usize,
     class_counts: Vec<u32>,
     of_groups: Vec<u32>,
-    /// For each group, room for the terms behind it.
-    room: Vec<Vec<f64>>,
+    /// For each group, room for what is known behind it.
+    room: Vec<Room>,
     found: Vec<Numbers>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Room {
+    terms: Vec<f64>,
+    sums: Pmf,
 }
 
 /// What the groups decided on so far have.
@@ -161,7 +197,7 @@ struct Decided<'b> {
     /// What all that begins so has of the prior at most.
     prior: f64,
     /// The terms of the evidence at most.
-    terms: &'b [f64],
+    terms: Terms<'b>,
 }
 
 impl<E: Evidence> Walk<'_, E> {
@@ -173,7 +209,7 @@ impl<E: Evidence> Walk<'_, E> {
             return Ok(());
         };
         let is_last = at + 1 == groups.list.len();
-        let mut terms = std::mem::take(&mut self.room[at]);
+        let Room { terms: mut room, sums: mut joined } = std::mem::take(&mut self.room[at]);
         for (number, own) in (0_u32..).zip(&group.sums) {
             let (least, actions) = (before.sums.least() + own.least(), before.actions + number as usize);
             if own.is_empty() || least > self.range[1] || actions >= groups.number_weights.len() {
@@ -187,10 +223,8 @@ impl<E: Evidence> Walk<'_, E> {
             if is_last && before.sums.end() + own.end() - 1 <= self.range[0] {
                 continue;
             }
-            terms.clear();
-            terms.extend_from_slice(before.terms);
             let before_it = self.evidence.products();
-            let likelihood = self.evidence.weigh(at, &self.class_counts, &mut terms);
+            let (terms, likelihood) = self.evidence.weigh(at, &self.class_counts, before.terms, &mut room);
             self.work(self.evidence.products() - before_it)?;
             // This number and all further ones together have no more of the prior.
             let of_further = likelihood * before.prior;
@@ -201,14 +235,13 @@ impl<E: Evidence> Walk<'_, E> {
                 }
                 continue;
             }
-            let joined;
             let sums = if number == 0 {
                 before.sums
             } else {
                 // Behind the last group, smaller sums are not asked for.
                 let least = if is_last { self.range[0] } else { 0 };
                 self.work(before.sums.iter().count() * own.len())?;
-                joined = before.sums.convolve_between(own, least, self.range[1]);
+                joined.set_convolution([before.sums, own], least, self.range[1]);
                 &joined
             };
             let prior = groups.prior_behind(at + 1, actions, sums, self.range);
@@ -217,12 +250,12 @@ impl<E: Evidence> Walk<'_, E> {
                 continue;
             }
             let totals = before.totals + groups.devices.totals_of(group.class, number);
-            self.descend(at + 1, Decided { sums, totals, actions, prior, terms: &terms })?;
+            self.descend(at + 1, Decided { sums, totals, actions, prior, terms })?;
         }
         let counted = self.of_groups[at];
         group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] -= sent * counted);
         self.of_groups[at] = 0;
-        self.room[at] = terms;
+        self.room[at] = Room { terms: room, sums: joined };
         Ok(())
     }
 
@@ -242,7 +275,7 @@ impl<E: Evidence> Walk<'_, E> {
         let prior = self.groups.number_weights[actions] * self.groups.devices.share_of(totals);
         if prior > 0.0 {
             let (of_groups, class_counts) = (self.of_groups.clone(), self.class_counts.clone());
-            let likelihood = terms.iter().sum();
+            let likelihood = terms.likelihood();
             self.found.push(Numbers { of_groups, class_counts, likelihood, prior, sums: sums.clone() });
         }
     }
@@ -258,7 +291,12 @@ pub(crate) struct ReplyEvidence<'a> {
     pub(crate) greatest: Vec<f64>,
     /// The logarithm of the unit; −∞ where nothing explains the replies.
     pub(crate) ln_unit: f64,
+    /// How many products it took to say how likely patterns are.
+    products: usize,
 }
+
+/// A group, and behind it: how many replies of each class there should be, and which classes may have more.
+type Behind<'a> = (usize, &'a [u32], &'a [bool]);
 
 /// The classes of a component with what is known of its replies.
 struct Part<'a> {
@@ -269,12 +307,11 @@ struct Part<'a> {
     complete_at: usize,
     /// A number of replies of a class beyond which more only are less likely.
     peak: u32,
-    /// Where it stands how likely each pattern is at most, as a multiple of its greatest, by how many replies of each class
-    /// there should be and behind which group.
+    /// Where it stands how likely each pattern is at most, as a multiple of its greatest: for the replies of the only class that
+    /// there should be, before it is complete and behind the group; or by those of each class, and behind which group.
+    known_of_one: [Vec<Option<usize>>; 2],
     known: HashMap<Vec<u32>, usize, RandomState>,
     computed: Vec<f64>,
-    /// How many products that took.
-    products: usize,
     /// Room for a key.
     key: Vec<u32>,
 }
@@ -299,29 +336,55 @@ impl<'a> ReplyEvidence<'a> {
         let ln_unit = ln_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut greatest: Vec<f64> = ln_terms.into_iter().map(|ln_term| (ln_term - ln_unit).exp()).collect();
         let unsent: Vec<usize> = (0..components.len()).filter(|at| last_sent(at).is_none()).collect();
-        let mut evidence = Self { groups, parts, sent_parts, greatest: Vec::new(), ln_unit };
+        let mut evidence = Self { groups, parts, sent_parts, greatest: Vec::new(), ln_unit, products: 0 };
         for part in unsent {
-            evidence.parts[part].multiply(&mut greatest, 0, &groups.per_command, &groups.open[0]);
+            evidence.parts[part].multiply(&mut greatest, (0, &groups.per_command, &groups.open[0]), &mut 0);
         }
         Self { greatest, ..evidence }
     }
 }
 
 impl Evidence for ReplyEvidence<'_> {
-    fn weigh(&mut self, group: usize, class_counts: &[u32], terms: &mut [f64]) -> f64 {
-        let (open, mut least_sum) = (&self.groups.open[group], f64::INFINITY);
+    fn weigh<'r>(
+        &mut self,
+        group: usize,
+        class_counts: &[u32],
+        before: Terms<'r>,
+        room: &'r mut Vec<f64>,
+    ) -> (Terms<'r>, f64) {
+        let behind = (group, class_counts, &self.groups.open[group][..]);
+        let (mut factor, mut sum, mut least) = (before.factor, before.sum, f64::INFINITY);
+        let mut is_changed = false;
         for part in &self.sent_parts[group] {
             let part = &mut self.parts[*part];
-            if part.complete_at == group {
-                part.multiply(terms, group, class_counts, open);
+            let (component, is_complete) = (part.component, part.complete_at == group);
+            let likelihoods = part.likelihoods(behind, &mut self.products);
+            // Most parts have one pattern only: no replies.
+            if let [of_all] = likelihoods {
+                if is_complete {
+                    factor *= of_all;
+                } else {
+                    least = least.min(factor * of_all * sum);
+                }
                 continue;
             }
-            let component = part.component;
-            let likelihoods = part.likelihoods(group, class_counts, open);
-            let bound = terms.iter().enumerate().map(|(at, term)| term * likelihoods[component.pattern_of(at)]).sum();
-            least_sum = least_sum.min(bound);
+            let weigh = |(at, term): (usize, &f64)| term * likelihoods[component.pattern_of(at)];
+            if !is_complete {
+                let each = if is_changed { &room[..] } else { before.each };
+                least = least.min(factor * each.iter().enumerate().map(weigh).sum::<f64>());
+                continue;
+            }
+            if is_changed {
+                room.iter_mut().enumerate().for_each(|(at, term)| *term = weigh((at, &*term)));
+            } else {
+                room.clear();
+                room.extend(before.each.iter().enumerate().map(weigh));
+                is_changed = true;
+            }
+            sum = room.iter().sum();
         }
-        least_sum.min(terms.iter().sum())
+        let terms = Terms { each: if is_changed { room } else { before.each }, factor, sum };
+        (terms, least.min(terms.likelihood()))
     }
 
     fn is_beyond_help(&self, group: usize, class_counts: &[u32]) -> bool {
@@ -334,7 +397,7 @@ impl Evidence for ReplyEvidence<'_> {
     }
 
     fn products(&self) -> usize {
-        self.parts.iter().map(|part| part.products).sum()
+        self.products
     }
 }
 
@@ -343,31 +406,41 @@ impl<'a> Part<'a> {
         let patterns = 0..component.patterns();
         let ln_greatest = patterns.clone().map(|pattern| component.ln_greatest(pattern)).collect();
         let peak = patterns.map(|pattern| component.peak(pattern)).max().unwrap_or(0);
-        let (known, computed, key) = (HashMap::default(), Vec::new(), Vec::new());
-        Self { component, ln_greatest, complete_at, peak, known, computed, products: 0, key }
+        let (known_of_one, known) = ([Vec::new(), Vec::new()], HashMap::default());
+        Self { component, ln_greatest, complete_at, peak, known_of_one, known, computed: Vec::new(), key: Vec::new() }
     }
 
     /// Multiplies the terms of interpretations with how likely their patterns are, behind the last group that matters.
-    fn multiply(&mut self, terms: &mut [f64], group: usize, class_counts: &[u32], is_open: &[bool]) {
+    fn multiply(&mut self, terms: &mut [f64], behind: Behind<'_>, products: &mut usize) {
         let component = self.component;
-        let likelihoods = self.likelihoods(group, class_counts, is_open);
+        let likelihoods = self.likelihoods(behind, products);
         terms.iter_mut().enumerate().for_each(|(at, term)| *term *= likelihoods[component.pattern_of(at)]);
     }
 
     /// How likely each pattern is at most behind a group, as a multiple of its greatest; exact where the numbers are known.
-    fn likelihoods(&mut self, group: usize, class_counts: &[u32], is_open: &[bool]) -> &[f64] {
-        let Self { component, ln_greatest, known, computed, products, key, .. } = self;
-        key.clear();
-        key.extend(component.classes().map(|class| class_counts[class]));
-        key.push(group as u32);
-        let place = known.get(&*key).copied().unwrap_or_else(|| {
-            let place = computed.len();
-            let before = component.products();
+    fn likelihoods(&mut self, (group, class_counts, is_open): Behind<'_>, products: &mut usize) -> &[f64] {
+        let Self { component, ln_greatest, known_of_one, known, computed, key, .. } = self;
+        let mut compute = || {
+            let (place, before) = (computed.len(), component.products());
             component.add_likelihoods(class_counts, is_open, ln_greatest, computed);
             *products += component.products() - before;
-            known.insert(key.clone(), place);
             place
-        });
+        };
+        let mut classes = component.classes();
+        let place = if let (Some(class), None) = (classes.next(), classes.next()) {
+            let (known, sent) = (&mut known_of_one[usize::from(is_open[class])], class_counts[class] as usize);
+            known.resize(known.len().max(sent + 1), None);
+            *known[sent].get_or_insert_with(compute)
+        } else {
+            key.clear();
+            key.extend(component.classes().map(|class| class_counts[class]));
+            key.push(group as u32);
+            known.get(&*key).copied().unwrap_or_else(|| {
+                let place = compute();
+                known.insert(key.clone(), place);
+                place
+            })
+        };
         &self.computed[place..place + self.ln_greatest.len()]
     }
 }

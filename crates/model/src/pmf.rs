@@ -197,23 +197,43 @@ impl Pmf {
     /// Their convolution, from `least` to `most` bytes.
     #[must_use]
     pub fn convolve_between(&self, other: &Self, least: i64, most: i64) -> Self {
-        let start = self.least.saturating_add(other.least);
-        let end = (self.end() + other.end() - 1).min(most.saturating_add(1));
+        let mut sums = Self::default();
+        sums.set_convolution([self, other], least, most);
+        sums
+    }
+
+    /// Becomes the convolution of two others, from `least` to `most` bytes, in the room that it has.
+    pub fn set_convolution(&mut self, [one, other]: [&Self; 2], least: i64, most: i64) {
+        self.weights.clear();
+        self.least = 0;
+        let start = one.least.saturating_add(other.least);
+        let end = (one.end() + other.end() - 1).min(most.saturating_add(1));
         let first = least.max(start);
-        if first >= end || self.is_empty() || other.is_empty() {
-            return Self::default();
+        if first >= end || one.is_empty() || other.is_empty() {
+            return;
         }
-        let mut weights = vec![0.0; (end - first) as usize];
-        for (own, weight) in self.iter() {
+        self.least = first;
+        self.weights.resize((end - first) as usize, 0.0);
+        for (own, weight) in one.iter() {
             // Where the other begins, in the sums that are asked for or before them.
             let begin = own + other.least - first;
-            let at = (begin.max(0) as usize).min(weights.len());
+            let at = (begin.max(0) as usize).min(self.weights.len());
             let skipped = ((-begin).max(0) as usize).min(other.weights.len());
-            for (sum, other) in weights[at..].iter_mut().zip(&other.weights[skipped..]) {
+            for (sum, other) in self.weights[at..].iter_mut().zip(&other.weights[skipped..]) {
                 *sum += weight * other;
             }
         }
-        Self { least: first, weights }
+    }
+
+    /// The weights of the numbers in a range together.
+    pub fn total_between(&self, least: i64, most: i64) -> f64 {
+        // Four sums side by side: one alone waits for each addition.
+        let (fours, rest) = self.between(least, most).as_chunks::<4>();
+        let mut sums = [0.0; 4];
+        for four in fours {
+            sums.iter_mut().zip(four).for_each(|(sum, weight)| *sum += weight);
+        }
+        sums.iter().chain(rest).sum()
     }
 
     /// The weight of one sum of their convolution.
@@ -322,6 +342,8 @@ mod tests {
             let (one, other) = (Pmf::from_values(one), Pmf::from_values(other));
             let (sums, most) = (one.convolve(&other), one.convolve_greatest(&other));
             let within = one.convolve_between(&other, least, least + width);
+            let total: f64 = (least..=least + width).map(|sum| sums.at(sum)).sum();
+            prop_assert!((sums.total_between(least, least + width) - total).abs() < 1e-12);
             for sum in -60..100 {
                 let expected = all.get(&sum).copied().unwrap_or(0.0);
                 prop_assert!((sums.at(sum) - expected).abs() < 1e-12);
