@@ -50,7 +50,6 @@ pub(super) struct Ways {
     polynomials: Vec<Polynomial>,
     /// How many replies of each type each pattern has, and the logarithm of in how many orders equal ones may come.
     patterns: Vec<(Vec<u32>, f64)>,
-    known_terms: usize,
     /// How many products of two weights it all took so far, about.
     pub(super) products: usize,
 }
@@ -62,8 +61,10 @@ struct Polynomial {
     most: Vec<u32>,
     /// How many coefficients there are; `None` where there are too many.
     size: Option<usize>,
-    /// The coefficients, the powers of the first type side by side; the only one if there are too many terms.
-    known: HashMap<Vec<u32>, Vec<f64>, RandomState>,
+    /// Where they begin; where the only one is that was computed, if there are too many.
+    known: HashMap<Vec<u32>, usize, RandomState>,
+    /// The powers of the first type side by side.
+    coefficients: Vec<f64>,
 }
 
 impl Ways {
@@ -78,7 +79,7 @@ impl Ways {
             _ => patterns.iter().cloned().map(Polynomial::new).collect(),
         };
         let with_orders = |seen: &Vec<u32>| (seen.clone(), seen.iter().map(|number| ln_factorial(*number)).sum());
-        Self { polynomials, patterns: patterns.iter().map(with_orders).collect(), known_terms: 0, products: 0 }
+        Self { polynomials, patterns: patterns.iter().map(with_orders).collect(), products: 0 }
     }
 
     /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
@@ -87,21 +88,19 @@ impl Ways {
         self.forget_if_full();
         let at = pattern.min(self.polynomials.len() - 1);
         let (polynomial, (seen, ln_orders)) = (&mut self.polynomials[at], &self.patterns[pattern]);
-        let computed = polynomial.multiply(classes, sent);
-        self.known_terms += computed;
-        self.products += computed * seen.len();
-        let Some(terms) = polynomial.terms(sent) else {
-            // The pattern is part of what is asked: a polynomial may be that of several.
-            let known = polynomial.known.entry([sent, &[pattern as u32]].concat());
-            let ways = known.or_insert_with(|| {
-                let (ways, products) = ways(classes, seen.clone(), sent);
-                self.products += products;
-                self.known_terms += 1;
-                vec![ways]
-            });
-            return ways[0].ln();
-        };
-        terms[polynomial.place(seen)].ln() + ln_orders
+        if let Some((begin, computed)) = polynomial.multiply(classes, sent) {
+            self.products += computed * seen.len();
+            return polynomial.coefficients[begin + polynomial.place(seen)].ln() + ln_orders;
+        }
+        // The pattern is part of what is asked: a polynomial may be that of several.
+        let known = polynomial.known.entry([sent, &[pattern as u32]].concat());
+        let place = *known.or_insert_with(|| {
+            let (ways, products) = ways(classes, seen.clone(), sent);
+            self.products += products;
+            polynomial.coefficients.push(ways);
+            polynomial.coefficients.len() - 1
+        });
+        polynomial.coefficients[place].ln()
     }
 
     /// [`Self::ln_ways`] of each pattern, as a multiple of a unit of its own that is given as a logarithm; at most, where open
@@ -123,10 +122,10 @@ impl Ways {
         };
         let mut of_polynomials = Vec::with_capacity(self.polynomials.len());
         for polynomial in &mut self.polynomials {
-            let computed = polynomial.multiply(classes, sent);
-            self.known_terms += computed;
-            self.products += (computed + polynomial.size.unwrap_or(0)) * polynomial.most.len();
-            of_polynomials.push(polynomial.terms(sent).map(|terms| polynomial.greatest(terms, is_fixed)));
+            let multiplied = polynomial.multiply(classes, sent);
+            let (computed, size) = (multiplied.map_or(0, |(_, computed)| computed), polynomial.size.unwrap_or(0));
+            self.products += (computed + size) * polynomial.most.len();
+            of_polynomials.push(multiplied.map(|(begin, _)| polynomial.greatest(begin, is_fixed)));
         }
         let is_any_open = is_open.contains(&true);
         let mut likelihoods = Vec::with_capacity(ln_units.len());
@@ -143,9 +142,11 @@ impl Ways {
     }
 
     fn forget_if_full(&mut self) {
-        if self.known_terms > MAX_KNOWN {
-            self.polynomials.iter_mut().for_each(|one| one.known.clear());
-            self.known_terms = 0;
+        if self.polynomials.iter().map(|one| one.coefficients.len()).sum::<usize>() > MAX_KNOWN {
+            for one in &mut self.polynomials {
+                one.known.clear();
+                one.coefficients.clear();
+            }
         }
     }
 }
@@ -153,7 +154,8 @@ impl Ways {
 impl Polynomial {
     fn new(most: Vec<u32>) -> Self {
         let size = most.iter().try_fold(1_usize, |size, most| size.checked_mul(*most as usize + 1));
-        Self { most, size: size.filter(|size| *size <= MAX_TERMS), known: HashMap::default() }
+        let (known, coefficients) = (HashMap::default(), Vec::new());
+        Self { most, size: size.filter(|size| *size <= MAX_TERMS), known, coefficients }
     }
 
     /// Where the coefficient of these powers is.
@@ -162,20 +164,11 @@ impl Polynomial {
         powers.iter().zip(&self.most).rev().fold(0, place)
     }
 
-    /// The coefficients, once they are known; `None` where there are too many, or too many factors.
-    fn terms(&self, sent: &[u32]) -> Option<&[f64]> {
-        self.known.get(sent).filter(|_| self.is_multiplied(sent)).map(Vec::as_slice)
-    }
-
-    fn is_multiplied(&self, sent: &[u32]) -> bool {
-        self.size.is_some() && sent.iter().all(|sent| *sent <= MAX_FACTORS)
-    }
-
     /// For each coefficient, the greatest of those before it that have as many replies of fixed types.
-    fn greatest(&self, terms: &[f64], is_fixed: impl Fn(usize) -> bool) -> Vec<f64> {
-        let mut greatest = terms.to_vec();
+    fn greatest(&self, begin: usize, is_fixed: impl Fn(usize) -> bool) -> Vec<f64> {
+        let mut greatest = self.coefficients[begin..begin + self.size.unwrap_or(0)].to_vec();
         for index in (0..self.most.len()).filter(|index| !is_fixed(*index)) {
-            let stride = self.stride(index);
+            let stride = stride(&self.most, index);
             for block in greatest.chunks_exact_mut(stride * (self.most[index] as usize + 1)) {
                 for at in stride..block.len() {
                     block[at] = block[at].max(block[at - stride]);
@@ -185,44 +178,47 @@ impl Polynomial {
         greatest
     }
 
-    /// How far the coefficients for one more reply of a type are.
-    fn stride(&self, index: usize) -> usize {
-        self.most[..index].iter().map(|most| *most as usize + 1).product()
-    }
-
-    /// Makes the coefficients known where they are multiplied out; returns how many were computed.
-    fn multiply(&mut self, classes: &[ClassShares], sent: &[u32]) -> usize {
-        if !self.is_multiplied(sent) || self.known.contains_key(sent) {
-            return 0;
+    /// Where the coefficients begin, and how many numbers were computed for it; `None` where there are too many, or too many
+    /// factors.
+    fn multiply(&mut self, classes: &[ClassShares], sent: &[u32]) -> Option<(usize, usize)> {
+        let size = self.size.filter(|_| sent.iter().all(|sent| *sent <= MAX_FACTORS))?;
+        if let Some(begin) = self.known.get(sent) {
+            return Some((*begin, 0));
         }
         // Down to what is known, one factor less at a time, and up again.
         let (mut from, mut further) = (sent.to_vec(), Vec::new());
-        while !self.known.contains_key(&from) {
-            let Some(class) = from.iter().rposition(|number| *number > 0) else { break };
+        let mut begin = loop {
+            if let Some(begin) = self.known.get(&from) {
+                break *begin;
+            }
+            let Some(class) = from.iter().rposition(|number| *number > 0) else {
+                let begin = self.coefficients.len();
+                self.coefficients.resize(begin + size, 0.0);
+                self.coefficients[begin] = 1.0;
+                self.known.insert(from.clone(), begin);
+                break begin;
+            };
             from[class] -= 1;
             further.push(class);
-        }
-        let none = || {
-            let mut none = vec![0.0; self.size.unwrap_or(1)];
-            none[0] = 1.0;
-            none
         };
-        let mut terms = self.known.get(&from).cloned().unwrap_or_else(none);
-        let added = terms.len() * (further.len() + 1);
+        let computed = size * (further.len() + 1);
         for class in further.into_iter().rev() {
-            let next = self.times(&classes[class], &terms);
-            self.known.insert(from.clone(), std::mem::replace(&mut terms, next));
+            begin = self.multiply_once(&classes[class], begin, size);
             from[class] += 1;
+            self.known.insert(from.clone(), begin);
         }
-        self.known.insert(from, terms);
-        added
+        Some((begin, computed))
     }
 
-    /// The product with the factor of one reply of a class.
-    fn times(&self, class: &ClassShares, terms: &[f64]) -> Vec<f64> {
-        let mut product: Vec<f64> = terms.iter().map(|term| class.missing * term).collect();
+    /// Adds the product with the factor of one reply of a class; returns where it begins.
+    fn multiply_once(&mut self, class: &ClassShares, begin: usize, size: usize) -> usize {
+        let end = self.coefficients.len();
+        self.coefficients.resize(end + size, 0.0);
+        let (known, product) = self.coefficients.split_at_mut(end);
+        let terms = &known[begin..begin + size];
+        product.iter_mut().zip(terms).for_each(|(product, term)| *product = class.missing * term);
         for own in &class.types {
-            let stride = self.stride(own.index);
+            let stride = stride(&self.most, own.index);
             let block = stride * (self.most[own.index] as usize + 1);
             let comes = own.share * (1.0 - class.missing);
             for (product, terms) in product.chunks_exact_mut(block).zip(terms.chunks_exact(block)) {
@@ -231,8 +227,13 @@ impl Polynomial {
                 }
             }
         }
-        product
+        end
     }
+}
+
+/// How far the coefficients for one more reply of a type are, given the greatest number of each.
+fn stride(most: &[u32], index: usize) -> usize {
+    most[..index].iter().map(|most| *most as usize + 1).product()
 }
 
 /// Replies to which some classes are assigned.
