@@ -27,6 +27,7 @@
 mod additivity;
 pub mod blind;
 mod evidence;
+mod expectation;
 mod experiment_design;
 mod kinds;
 mod least_absolute_deviations;

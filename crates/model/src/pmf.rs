@@ -110,6 +110,12 @@ impl<W: Weight> Pmf<W> {
         Self { least: self.least.saturating_add(bytes), ..self }
     }
 
+    /// The same weights of the negative numbers: a sum with them is a difference.
+    #[must_use]
+    pub fn mirrored(&self) -> Self {
+        Self { least: 1 - self.end(), weights: self.weights.iter().rev().cloned().collect() }
+    }
+
     /// Adds the numbers of another, each so many bytes greater and with its weight times a factor.
     pub fn add_moved(&mut self, other: &Self, bytes: i64, factor: f64) {
         self.combine(other, bytes, |own, other| own.add_scaled(other, factor));

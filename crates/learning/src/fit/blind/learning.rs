@@ -1,14 +1,17 @@
 //! From observations to sizes, and how certain they are.
 
-use super::expectation::{Expected, Plan, Step, expect, normalised, silent_start};
+use sizeleak_model::Pmf;
+
+use super::lost_replies::silent_start;
 use super::naming::{Exchange, Label, Naming, labels, name};
 use super::rows::{MAX_ROWS, ReplyClasses, Rows};
 use super::search::{
-    Candidate, MAX_ACTIONS, cost_of_size, fewest_replies, plain_step, planned, search, search_lengths,
+    Candidate, MAX_ACTIONS, Step, cost_of_size, fewest_replies, plain_step, planned, search, search_lengths,
 };
 use super::sparsity::{Atom, atoms, is_artefact, sparsify};
 use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, UncertainNames};
 use crate::fit::evidence::STRONG;
+use crate::fit::expectation::{Expected, Plan, expect, shares};
 
 /// The fewest commands to learn from: there are about as many unknown sizes and shares.
 const MIN_COMMANDS: usize = 12;
@@ -76,10 +79,10 @@ pub fn learn(observations: &[Observation], names: &[String], is_wire: bool) -> R
     let labels = labels(observations, &classes);
     let mut refined: Vec<Refined> = Vec::new();
     for mut candidate in finalists(found) {
-        if plan.classes > 1 {
+        if plan.actions > 1 {
             candidate.parameters.silent = silent_start(&plan, 0.05);
         }
-        candidate.improve(&plan, 8, Step { splits_lost: plan.classes > 1, ..step });
+        candidate.improve(&plan, 8, Step { splits_lost: plan.actions > 1, ..step });
         // Fewer sizes hardly explain more.
         let best = refined.iter().map(|refined| refined.expected.log_likelihood).fold(f64::NEG_INFINITY, f64::max);
         if candidate.log_likelihood > best - HOPELESS / 2.0 {
@@ -137,24 +140,21 @@ fn determined(refined: &[Refined], commands: usize) -> Result<(), BlindFitError>
 /// A class whose replies add nothing to the size of commands.
 fn foreign_class(candidate: &Candidate) -> Option<usize> {
     let (_, classes) = candidate.parameters.sizes.split_last()?;
-    let adds_nothing = |sizes: &Vec<(i64, f64)>| sizes.iter().any(|(size, share)| *size == 0 && *share > 0.9);
+    let adds_nothing = |sizes: &Pmf| sizes.at(0) > 0.9;
     classes.iter().position(adds_nothing).filter(|_| classes.len() > 1)
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
-    let epsilons = candidate.parameters.epsilons.iter();
-    let most = epsilons.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(epsilon, _)| *epsilon);
+    let most = candidate.parameters.epsilon.mode();
     candidate.overhead += most;
-    for (epsilon, _) in &mut candidate.parameters.epsilons {
-        *epsilon -= most;
-    }
-    let expected = expect(plan, &candidate.targets(plan), &candidate.parameters, step.outlier_density);
+    candidate.parameters.epsilon = candidate.parameters.epsilon.moved(-most);
+    let expected = expect(plan, &candidate.targets(plan), &candidate.parameters, step.beforehand);
     let all = atoms(&candidate.parameters, &expected);
-    let silent = plan.classes - 1;
+    let silent = plan.actions - 1;
     let atoms: Vec<Atom> = all.iter().copied().filter(|atom| !is_artefact(atom, &all, silent)).collect();
-    let naming = name(labels, &candidate, &atoms, step.outlier_density);
+    let naming = name(labels, &candidate, &atoms, step.beforehand.outlier_density);
     let score =
         expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * all.len() as f64 + naming.log_likelihood;
     Refined { candidate, atoms, expected, naming, score }
@@ -193,12 +193,13 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
         action.frequency /= sum;
     }
     let (lost, foreign) = best.lost_and_foreign(plan);
+    let epsilons = parameters.epsilon.iter().map(|(epsilon, probability)| (epsilon, *probability));
     BlindFit {
         overhead: *overhead,
         alternatives: Vec::new(),
         length_fields: form.fields,
         record_bytes: form.record_bytes,
-        epsilons: parameters.epsilons.iter().copied().filter(|(_, probability)| *probability > 1e-6).collect(),
+        epsilons: epsilons.filter(|(_, probability)| *probability > 1e-6).collect(),
         actions,
         uncertain_names: uncertain_names(&best.naming, names),
         outliers: parameters.outliers,
@@ -227,8 +228,8 @@ impl Refined {
             return (0.0, 0.0);
         }
         let (mut answered, mut foreign, mut silent) = (0.0, 0.0, 0.0);
-        for (class, (sizes, counts)) in self.candidate.parameters.sizes.iter().zip(&self.expected.sizes).enumerate() {
-            for ((size, _), count) in sizes.iter().zip(counts) {
+        for (class, counts) in self.expected.sizes.iter().enumerate() {
+            for (size, count) in counts.iter() {
                 let sum = match (class == mute, size) {
                     (true, _) => &mut silent,
                     (false, 0) => &mut foreign,
@@ -267,13 +268,13 @@ const REACH: i64 = 4;
 /// how much the next best size is less likely, in nats.
 pub(super) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> ([i64; 2], f64) {
     let targets = candidate.targets(plan);
-    let best = expect(plan, &targets, &candidate.parameters, step.outlier_density).log_likelihood;
+    let best = expect(plan, &targets, &candidate.parameters, step.beforehand).log_likelihood;
     let difference = |size: i64| {
         let mut moved = candidate.parameters.clone();
         let sizes = moved.sizes.get_mut(atom.class).filter(|_| size >= 1)?;
         let moved_size = |old: i64| if old == atom.size { size } else { old };
-        *sizes = normalised(sizes.iter().map(|(old, probability)| (moved_size(*old), *probability)));
-        Some(best - expect(plan, &targets, &moved, step.outlier_density).log_likelihood)
+        *sizes = shares(sizes.iter().map(|(old, probability)| (moved_size(old), *probability)));
+        Some(best - expect(plan, &targets, &moved, step.beforehand).log_likelihood)
     };
     let (mut ends, mut least) = ([atom.size; 2], f64::INFINITY);
     for (end, direction) in ends.iter_mut().zip([-1, 1]) {

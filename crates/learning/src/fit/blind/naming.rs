@@ -194,9 +194,8 @@ impl Evidence<'_> {
             }
         }
         let parameters = &self.candidate.parameters;
-        let epsilon: f64 = parameters.epsilons.iter().filter(|(value, _)| *value == rest).map(|(_, p)| p).sum();
         let outliers = parameters.outliers.max(0.01);
-        let size = ((1.0 - outliers) * epsilon + outliers * self.density).ln();
+        let size = ((1.0 - outliers) * parameters.epsilon.at(rest) + outliers * self.density).ln();
         let wrong: i64 = label.replies.as_ref().map_or(0, |seen| {
             seen.iter().zip(&replies).map(|(seen, expected)| (i64::from(*seen) - expected).abs()).sum()
         });

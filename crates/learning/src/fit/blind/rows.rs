@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 use sizeleak_model::statistics::at_place;
 
 use super::Observation;
+use crate::fit::expectation::Plan;
+
+/// The most sums that a fit tables, a bound of memory and time.
+const MAX_SUMS: usize = 4000;
 
 /// The largest size of a command that is used, in bytes.
 const MAX_COMMAND_BYTES: i64 = 1 << 20;
@@ -76,6 +80,28 @@ impl Rows {
     /// The smallest size that is no oddity, in bytes.
     pub(super) fn smallest(&self) -> Option<i64> {
         self.quantile(0.01)
+    }
+
+    /// The sums that may explain the rows, with up to `most_silent` actions without a reply, and `most_alone` in commands
+    /// without any reply. `None` if there are too many different ones.
+    pub(super) fn plan(&self, classes: usize, most_silent: usize, most_alone: usize) -> Option<Plan> {
+        let mut plan = Plan::new(classes + 1);
+        for row in &self.rows {
+            let least = usize::from(row.replies() == 0);
+            let most = if least > 0 { most_alone } else { most_silent };
+            let known = row.silent.map(usize::from);
+            let numbers = known.filter(|known| *known <= most).map_or(least..=most, |known| known..=known);
+            let counts = |silent: usize| {
+                let replies = row.replies.iter().map(|count| u32::from(*count));
+                (silent, replies.chain([silent as u32]).collect())
+            };
+            let weighed_by = known.is_none().then(|| row.replies());
+            plan.add(row.size, row.commands as f64, weighed_by, numbers.filter(|silent| *silent >= least).map(counts));
+            if plan.sums() > MAX_SUMS {
+                return None;
+            }
+        }
+        Some(plan)
     }
 
     /// The size that this share of the commands does not exceed, in bytes.

@@ -1,9 +1,12 @@
 //! The search over |ac| and the forms of length fields: with replies, from a robust regression of sizes on their
 //! numbers, or, where there are none, from lengths alone.
 
+use sizeleak_model::Pmf;
+
 use super::LengthFields;
-use super::expectation::{Parameters, Plan, Step, anchor, normalised, repeat, silent_start};
+use super::lost_replies::{silent_start, split_lost};
 use super::rows::{Row, Rows};
+use crate::fit::expectation::{self, Beforehand, Parameters, Plan, shares};
 use crate::fit::least_absolute_deviations::{normal_equations, solve};
 
 /// Values of ε that are looked for, in bytes: an id is mostly of one width, and up to four digits shorter now and then.
@@ -64,7 +67,42 @@ impl Candidate {
 
     pub(super) fn improve(&mut self, plan: &Plan, steps: usize, step: Step) {
         let targets = self.targets(plan);
-        (self.parameters, self.log_likelihood) = repeat(plan, &targets, self.parameters.clone(), steps, step);
+        self.log_likelihood = repeat(plan, &targets, &mut self.parameters, steps, step);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// The most sizes that are left when rare ones are given up.
+    pub(super) most_sizes: usize,
+    /// Lost replies are told from actions that send none.
+    pub(super) splits_lost: bool,
+    pub(super) beforehand: Beforehand,
+}
+
+impl Step {
+    /// The same with a sparsity prior: commands' worth of evidence that a size must have beyond none.
+    pub(super) fn with_evidence(self, least_evidence: f64) -> Self {
+        Self { beforehand: Beforehand { least_evidence, ..self.beforehand }, ..self }
+    }
+}
+
+/// Repeats both steps of expectation maximisation; returns the log-likelihood of the parameters before the last.
+pub(super) fn repeat(plan: &Plan, targets: &[i64], parameters: &mut Parameters, steps: usize, step: Step) -> f64 {
+    expectation::improve(plan, targets, parameters, steps, step.beforehand, |before, expected, after| {
+        if step.splits_lost {
+            split_lost(before, expected, after, step.beforehand);
+        }
+    })
+}
+
+/// How probable values of ε are beforehand.
+fn anchor(epsilon: i64) -> f64 {
+    match epsilon {
+        0 => 0.85,
+        -1 => 0.1,
+        -2 => 0.03,
+        _ => 0.01,
     }
 }
 
@@ -74,10 +112,13 @@ pub(super) fn plain_step(rows: &Rows, most_sizes: usize) -> Step {
     let range = sizes.clone().max().unwrap_or(0) - sizes.min().unwrap_or(0);
     Step {
         most_sizes,
-        least_evidence: 0.0,
         splits_lost: false,
-        learns_epsilons: true,
-        outlier_density: 1.0 / (range as f64).max(200.0),
+        beforehand: Beforehand {
+            outlier_density: 1.0 / (range as f64).max(200.0),
+            least_evidence: 0.0,
+            // ε is 0 mostly: without this, |ac| and ε trade off.
+            epsilon: Some(|epsilon, commands| (0.02 * commands + 1.0) * anchor(epsilon)),
+        },
     }
 }
 
@@ -135,7 +176,7 @@ fn sort(candidates: &mut [Candidate]) {
 pub(super) fn planned(rows: &Rows, replies: usize, most: usize, classes: usize, silent: usize) -> Option<(Rows, Plan)> {
     (1..=replies).rev().find_map(|replies| {
         let few = rows.of_at_most(replies, most);
-        Plan::of(&few, classes, silent, 2 * silent).map(|plan| (few, plan))
+        few.plan(classes, silent, 2 * silent).map(|plan| (few, plan))
     })
 }
 
@@ -180,16 +221,16 @@ fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step)
     let around = |mean: f64| {
         let none = (0, 0.01 + bell(mean / 8.0));
         let share = |size: i64| bell((size as f64 - mean) / 8.0) + 1e-3;
-        normalised(std::iter::once(none).chain((least..=most).map(|size| (size, share(size)))))
+        shares(std::iter::once(none).chain((least..=most).map(|size| (size, share(size)))))
     };
-    let mut sizes: Vec<Vec<(i64, f64)>> = means.iter().map(|mean| around(*mean)).collect();
+    let mut sizes: Vec<Pmf> = means.iter().map(|mean| around(*mean)).collect();
     // Actions without a reply may have any other size.
-    sizes.push(normalised((least..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
-    let broad = normalised((-SPAN..=SPAN).map(|epsilon| (epsilon, bell(epsilon as f64 / 2.5))));
-    let parameters = Parameters { sizes, epsilons: broad, silent: silent_start(plan, 0.08), outliers: 0.05, lost: 0.5 };
+    sizes.push(shares((least..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
+    let broad = shares((-SPAN..=SPAN).map(|epsilon| (epsilon, bell(epsilon as f64 / 2.5))));
+    let parameters = Parameters { sizes, epsilon: broad, silent: silent_start(plan, 0.08), outliers: 0.05, lost: 0.5 };
     let overhead = intercept.round().clamp(-1e6, 1e6) as i64;
     let mut candidate = Candidate { form, overhead, parameters, log_likelihood: f64::NEG_INFINITY };
-    candidate.improve(plan, 8, Step { learns_epsilons: false, ..step });
+    candidate.improve(plan, 8, Step { beforehand: Beforehand { epsilon: None, ..step.beforehand }, ..step });
     candidate
 }
 
@@ -204,8 +245,8 @@ fn overheads(plan: &Plan, near: &Candidate, step: Step, span: i64, most: usize) 
     let mut candidates: Vec<Candidate> = (near.overhead - span..=near.overhead + span)
         .flat_map(|overhead| starts.map(|start| (overhead, start)))
         .map(|(overhead, start)| {
-            let epsilons = normalised(EPSILONS.map(|epsilon| (epsilon, start(epsilon))));
-            let parameters = Parameters { epsilons, ..near.parameters.clone() };
+            let epsilon = shares(EPSILONS.map(|epsilon| (epsilon, start(epsilon))));
+            let parameters = Parameters { epsilon, ..near.parameters.clone() };
             Candidate { overhead, parameters, ..near.clone() }
         })
         .collect();
@@ -310,7 +351,7 @@ fn overheads_of_lengths(
     for (left, steps, least_evidence) in [(usize::MAX, 8, 0.0), (40, 12, 0.3), (24, 15, 0.7), (10, 25, 1.0)] {
         candidates.truncate(left);
         for candidate in &mut candidates {
-            candidate.improve(plan, steps, Step { least_evidence, ..step });
+            candidate.improve(plan, steps, step.with_evidence(least_evidence));
         }
         sort_sparse(&mut candidates, plan);
     }
@@ -331,7 +372,7 @@ pub(super) fn cost_of_size(plan: &Plan) -> f64 {
 
 /// Few sizes are better than many.
 fn sparse_score(candidate: &Candidate, plan: &Plan) -> f64 {
-    let sizes: usize = candidate.parameters.sizes.iter().map(|sizes| sizes.len().min(40)).sum();
+    let sizes: usize = candidate.parameters.sizes.iter().map(|sizes| sizes.iter().count().min(40)).sum();
     candidate.score() - cost_of_size(plan) * sizes as f64
 }
 
@@ -339,13 +380,12 @@ fn sparse_score(candidate: &Candidate, plan: &Plan) -> f64 {
 fn start_of_lengths(plan: &Plan, action: i64) -> Parameters {
     let sizes = ((action - 4).max(1)..=(2 * action).max(action + 20).min(MAX_ACTION_BYTES))
         .map(|size| (size, if size - action <= 20 { 1.0 } else { 0.02 }));
-    let silent: Vec<f64> = (0..=plan.most_silent)
-        .map(|actions| if actions == 0 { 0.0 } else { 0.75_f64.powf(actions as f64) / 3.0 })
-        .collect();
+    let of_number = |actions: usize| if actions == 0 { 0.0 } else { 0.75_f64.powf(actions as f64) / 3.0 };
+    let silent = plan.most_silent().into_iter().map(|most| (0..=most).map(of_number).collect());
     Parameters {
-        sizes: vec![normalised(sizes)],
-        epsilons: normalised(EPSILONS.map(|epsilon| (epsilon, anchor(epsilon)))),
-        silent: vec![silent],
+        sizes: vec![shares(sizes)],
+        epsilon: shares(EPSILONS.map(|epsilon| (epsilon, anchor(epsilon)))),
+        silent: silent.collect(),
         outliers: 0.02,
         lost: 0.0,
     }

@@ -1,9 +1,10 @@
 //! As few sizes as explain the rows: a size stays if the rows are much less likely without it.
 
-use super::expectation::{
-    Expected, Parameters, Plan, Step, all_replying, expect, normalised, repeat, share_at, silent_start,
-};
-use super::search::{Candidate, cost_of_size};
+use sizeleak_model::Pmf;
+
+use super::lost_replies::{all_replying, mixed, silent_start};
+use super::search::{Candidate, Step, cost_of_size, repeat};
+use crate::fit::expectation::{Expected, Parameters, Plan, expect, shares};
 
 /// The least expected occurrences of an action: nearly one if it occurred once; several that share one are none.
 const MIN_COUNT: f64 = 0.7;
@@ -20,9 +21,9 @@ pub(super) struct Atom {
 
 /// Leaves a candidate with few sizes.
 pub(super) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
-    let step = Step { splits_lost: plan.classes > 1, ..step };
+    let step = Step { splits_lost: plan.actions > 1, ..step };
     for least_evidence in [0.3, 0.7, 1.0] {
-        candidate.improve(plan, 10, Step { least_evidence, ..step });
+        candidate.improve(plan, 10, step.with_evidence(least_evidence));
     }
     candidate.improve(plan, 8, step);
     prune(candidate, plan, step);
@@ -33,9 +34,9 @@ pub(super) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
 /// Takes sizes that are those of an action and one without a reply together for two actions, unless the rows object.
 fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let targets = candidate.targets(plan);
-    let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
+    let expected = expect(plan, &targets, &candidate.parameters, step.beforehand);
     let all = atoms(&candidate.parameters, &expected);
-    let silent = plan.classes - 1;
+    let silent = plan.actions - 1;
     let is_sum = |atom: &&Atom| {
         let seconds = || all.iter().filter(|second| second.class == silent);
         let mut firsts = all.iter().filter(|first| first.class == atom.class);
@@ -51,7 +52,7 @@ fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
         parameters = left;
     }
     parameters.silent = silent_start(plan, 0.2);
-    let (parameters, log_likelihood) = repeat(plan, &targets, parameters, 20, step);
+    let log_likelihood = repeat(plan, &targets, &mut parameters, 20, step);
     if log_likelihood > expected.log_likelihood - 2.0 * cost_of_size(plan) * sums.len() as f64 {
         (candidate.parameters, candidate.log_likelihood) = (parameters, log_likelihood);
     }
@@ -62,19 +63,19 @@ fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let targets = candidate.targets(plan);
     let mut tested: Vec<(usize, i64)> = Vec::new();
     for _ in 0..60 {
-        let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
+        let expected = expect(plan, &targets, &candidate.parameters, step.beforehand);
         let all = atoms(&candidate.parameters, &expected);
         let untested = all.iter().filter(|atom| !tested.contains(&(atom.class, atom.size)));
         let Some(rarest) = untested.min_by(|a, b| a.count.total_cmp(&b.count)) else { return };
         tested.push((rarest.class, rarest.size));
-        let Some(left) = without(&candidate.parameters, &expected, *rarest) else { continue };
+        let Some(mut left) = without(&candidate.parameters, &expected, *rarest) else { continue };
         // What explains a lot is missed at once.
-        let (left, log_likelihood) = repeat(plan, &targets, left, 2, step);
+        let log_likelihood = repeat(plan, &targets, &mut left, 2, step);
         let is_missed = log_likelihood < expected.log_likelihood - 8.0 * cost_of_size(plan);
         if is_missed && all.len() <= step.most_sizes {
             continue;
         }
-        let (left, log_likelihood) = repeat(plan, &targets, left, 4, step);
+        let log_likelihood = repeat(plan, &targets, &mut left, 4, step);
         if all.len() > step.most_sizes || log_likelihood > expected.log_likelihood - cost_of_size(plan) {
             (candidate.parameters, candidate.log_likelihood) = (left, log_likelihood);
         }
@@ -86,21 +87,19 @@ fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<P
     let mut left = parameters.clone();
     let mute = parameters.sizes.len().checked_sub(1)?;
     let sizes = left.sizes.get_mut(atom.class)?;
+    let others = sizes.iter().filter(|(size, _)| *size != atom.size).map(|(size, probability)| (size, *probability));
     if atom.class == mute && mute > 0 {
         // Then these were lost replies.
         let replying = all_replying(&parameters.sizes, expected);
-        let lost = |share: f64, size: i64| share * share_at(&replying, size);
-        let others = sizes.iter().filter(|(size, _)| *size != atom.size);
-        let own = others.map(|(size, probability)| (*size, (probability - lost(parameters.lost, *size)).max(0.0)));
-        let own: Vec<(i64, f64)> = own.collect();
-        left.lost = (1.0 - own.iter().map(|(_, probability)| probability).sum::<f64>()).clamp(0.0, 1.0);
-        let replying = replying.iter().map(|(size, _)| (*size, lost(left.lost, *size)));
-        *sizes = normalised(own.into_iter().chain(replying).filter(|(_, probability)| *probability > 0.0));
+        let own = others.map(|(size, probability)| (size, probability - parameters.lost * replying.at(size)));
+        let own = Pmf::from_values(own.filter(|(_, probability)| *probability > 0.0));
+        left.lost = (1.0 - own.total()).clamp(0.0, 1.0);
+        *sizes = mixed(&replying, left.lost, &own, 1.0);
     } else {
-        *sizes = normalised(sizes.iter().copied().filter(|(size, _)| *size != atom.size));
+        *sizes = shares(others);
         // A reply may always be foreign, so that no class must have an action.
         if sizes.is_empty() && mute > 0 {
-            sizes.push((0, 1.0));
+            *sizes = Pmf::certain(0);
         }
     }
     (!sizes.is_empty()).then_some(left)
@@ -112,12 +111,12 @@ pub(super) fn atoms(parameters: &Parameters, expected: &Expected) -> Vec<Atom> {
     let lost = all_replying(&parameters.sizes, expected);
     let mut atoms = Vec::new();
     for (class, (sizes, counts)) in parameters.sizes.iter().zip(&expected.sizes).enumerate() {
-        for ((size, probability), count) in sizes.iter().zip(counts).filter(|((size, _), _)| *size > 0) {
+        for (size, probability) in sizes.iter().filter(|(size, _)| *size > 0) {
             let is_mute = class == mute && mute > 0;
-            let lost = if is_mute { parameters.lost * share_at(&lost, *size) / probability.max(1e-300) } else { 0.0 };
-            let own = 1.0 - lost.min(1.0);
-            if own * count >= MIN_COUNT {
-                atoms.push(Atom { class, size: *size, count: count * own });
+            let lost = if is_mute { parameters.lost * lost.at(size) / probability } else { 0.0 };
+            let count = counts.at(size) * (1.0 - lost.min(1.0));
+            if count >= MIN_COUNT {
+                atoms.push(Atom { class, size, count });
             }
         }
     }

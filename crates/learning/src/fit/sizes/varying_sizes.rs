@@ -1,12 +1,12 @@
 //! Distributions of sizes, where single ones explain commands worse than varying ones (digits, names of rooms).
 //!
 //! The fit of single sizes is the start. All actions may then have several sizes, and expectation maximisation
-//! ([`expectation`]) finds the most likely distributions of them and of ε, with the levels that length fields add
+//! ([`expectation`](crate::fit::expectation)) finds the most likely distributions of them and of ε, with the levels that length fields add
 //! ([`Levels`]). Then each action goes back to a single size unless several make the commands more likely by more than
 //! their number is worth (the Bayesian information criterion). What varies in all commands alike becomes part of ε by
 //! that: deviations of an action grow with how often it occurs.
 
-mod expectation;
+mod levels;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +15,15 @@ use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Pmf, Smo
 
 use super::fitted_sizes::median;
 use crate::fit::Fit;
-use expectation::{Levels, Parameters, Sums, cells, groups, plus};
+use crate::fit::expectation::{Parameters, Plan, alike};
+use levels::{LABELLED, Levels};
 use search::{Resample, Search, is_usable};
 
 /// The most commands that levels are fitted to, a bound of the time.
 const MAX_LEVELLED: usize = 4000;
+
+/// How many commands' ε are computed at once, a bound of memory.
+const AT_ONCE: usize = 2000;
 
 /// A command whose label is wrong with a greater probability is an outlier.
 const OUTLIER: f64 = 0.99;
@@ -47,8 +51,8 @@ impl Search<'_> {
         let parameters = &mean(&start, &samples);
         let evenly = (0..self.sizes.len()).step_by(self.sizes.len() / MAX_LEVELLED + 1);
         let may_be_used = |at: &usize| self.commands.get(*at).is_some_and(is_usable);
-        let levelled = groups(self.commands, evenly.filter(may_be_used));
-        let levels = Levels::fit(&levelled, &self.sizes, self.single.overhead, parameters);
+        let levelled = Plan::of_labelled(self.commands, evenly.filter(may_be_used));
+        let levels = Levels::fit(&levelled, self.single.overhead, parameters);
         let all = || (0..self.commands.len()).filter(may_be_used);
         let mut epsilons = self.remaining(parameters, &levels, all());
         let outliers = epsilons.iter().filter(|(_, epsilon)| epsilon.is_none()).map(|(at, _)| *at).collect();
@@ -102,23 +106,27 @@ impl Search<'_> {
         levels: &Levels,
         commands: impl Iterator<Item = usize>,
     ) -> BTreeMap<usize, Option<i64>> {
-        let mut sums = Sums::of(parameters);
         let mut found = BTreeMap::new();
-        for group in groups(self.commands, commands) {
-            let of_actions = sums.of_actions(&group.counts);
-            let of_command = plus(&of_actions, &parameters.epsilon);
-            for at in group.commands {
-                let size = self.sizes[at];
-                let target = size - self.single.overhead - levels.at(size);
-                let explained = (1.0 - parameters.outliers) * of_command.at(target);
-                let is_outlier = explained < (1.0 - OUTLIER) * parameters.likelihood(&of_command, target);
-                let quantile = (at as f64 * GOLDEN_RATIO).fract() * of_command.at(target);
-                let mut below = 0.0;
-                let epsilon = cells(&parameters.epsilon).find_map(|(epsilon, probability)| {
-                    below += probability * of_actions.at(target - epsilon);
-                    (below > quantile).then_some(epsilon)
-                });
-                found.insert(at, epsilon.filter(|_| !is_outlier));
+        let indices: Vec<usize> = commands.collect();
+        for indices in indices.chunks(AT_ONCE) {
+            let plan = Plan::of_labelled(self.commands, indices.iter().copied());
+            let targets = self.targets(&plan, levels);
+            let distributions = plan.distributions(parameters, targets.iter().map(|target| [*target; 2]));
+            let alike = alike(self.commands, indices.iter().copied());
+            for ((row, target), commands) in plan.rows.iter().zip(targets).zip(alike.into_values()) {
+                let Some(of_actions) = plan.of_actions(row).and_then(|sum| distributions.get(sum)) else { continue };
+                let of_command = row.explained(&distributions, target, parameters);
+                let explained = (1.0 - parameters.outliers) * of_command;
+                let is_outlier = explained < (1.0 - OUTLIER) * parameters.likelihood(of_command, LABELLED);
+                for at in commands {
+                    let quantile = (at as f64 * GOLDEN_RATIO).fract() * of_command;
+                    let mut below = 0.0;
+                    let epsilon = parameters.epsilon.iter().find_map(|(epsilon, probability)| {
+                        below += probability * of_actions.at(target - epsilon);
+                        (below > quantile).then_some(epsilon)
+                    });
+                    found.insert(at, epsilon.filter(|_| !is_outlier));
+                }
             }
         }
         found
@@ -151,6 +159,11 @@ fn mean(best: &Parameters, samples: &[Resample]) -> Parameters {
     }
     mean.epsilon = averaged(all().map(|parameters| &parameters.epsilon));
     mean
+}
+
+/// All numbers from the first to the last with their probabilities, those between them that do not occur, too.
+fn cells(distribution: &Pmf) -> impl Iterator<Item = (i64, f64)> + Clone {
+    (distribution.least()..distribution.end()).map(|bytes| (bytes, distribution.at(bytes)))
 }
 
 fn averaged<'a>(distributions: impl Iterator<Item = &'a Pmf> + Clone) -> Pmf {

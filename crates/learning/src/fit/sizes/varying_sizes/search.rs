@@ -7,8 +7,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sizeleak_model::{Action, LabelledCommand, Pmf};
 
-use super::expectation::{Group, Levels, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
+use super::levels::{LABELLED, Levels};
 use crate::fit::Fit;
+use crate::fit::expectation::{self, Parameters, Plan};
 use crate::fit::sizes::fitted_sizes::{Remainder, fitted};
 
 /// With more actions sizes stay single: their distributions would take too long to learn.
@@ -78,8 +79,8 @@ pub(super) struct Search<'a> {
     /// The levels under single sizes.
     levels: Levels,
     /// The commands that distributions are learned from.
-    pub(super) groups: Vec<Group>,
     used: Vec<usize>,
+    plan: Plan,
 }
 
 impl<'a> Search<'a> {
@@ -99,8 +100,8 @@ impl<'a> Search<'a> {
         let sizes: Vec<i64> = commands.iter().map(|command| command.sizes[0]).collect();
         let levels = sizes.iter().zip(&fitted).map(|(size, at)| (*size, at.level - single.overhead));
         let levels = Levels::of(levels);
-        let groups = groups(commands, used.iter().copied());
-        let search = Self { commands, sizes, single, fitted, levels, groups, used };
+        let plan = Plan::of_labelled(commands, used.iter().copied());
+        let search = Self { commands, sizes, single, fitted, levels, used, plan };
         search.is_promising().then_some(search)
     }
 
@@ -133,7 +134,7 @@ impl<'a> Search<'a> {
             epsilon.get_mut(self.deviation(at)).into_iter().for_each(|weight| *weight += 1.0);
         }
         let all = epsilon.total();
-        let likelihood = |deviation: i64| 0.98 * epsilon.at(deviation) / all + 0.02 * OUTLIER_DENSITY;
+        let likelihood = |deviation: i64| 0.98 * epsilon.at(deviation) / all + 0.02 * LABELLED.outlier_density;
         let of_command = |at: &usize| {
             let (deviation, count) = (self.deviation(*at), f64::from(count(self.commands, *at, action)));
             let ratio = likelihood(deviation - longer) / likelihood(deviation);
@@ -148,9 +149,9 @@ impl<'a> Search<'a> {
         MIN_GAIN + 0.5 * sizes as f64 * (self.used.len() as f64).ln()
     }
 
-    /// What the actions and ε of each command add up to.
-    pub(super) fn targets(&self, levels: &Levels) -> Vec<i64> {
-        self.sizes.iter().map(|size| size - self.single.overhead - levels.at(*size)).collect()
+    /// What the actions and ε of each row add up to.
+    pub(super) fn targets(&self, plan: &Plan, levels: &Levels) -> Vec<i64> {
+        plan.rows.iter().map(|row| row.size - self.single.overhead - levels.at(row.size)).collect()
     }
 
     /// The distributions, if any action needs one, with the levels.
@@ -177,15 +178,15 @@ impl<'a> Search<'a> {
     /// What as many commands drawn from these, some of them several times, make most likely: a sample of what the commands
     /// leave open (Efron 1979). `start` gives each size that is not to be ruled out a share.
     pub(super) fn resampled(&self, start: &Parameters, levels: &Levels) -> Vec<Resample> {
-        let targets = self.targets(levels);
         let mut random = ChaCha8Rng::seed_from_u64(0);
         let mut resample = || {
             let draw = |_: &usize| self.used[random.random_range(0..self.used.len())];
             let drawn: Vec<usize> = self.used.iter().map(draw).collect();
-            let groups = groups(self.commands, drawn.iter().copied());
+            let plan = Plan::of_labelled(self.commands, drawn.iter().copied());
+            let targets = self.targets(&plan, levels);
             let mut parameters = start.clone();
-            improve(&groups, &targets, &mut parameters, RESAMPLED_STEPS);
-            move_single(&groups, &targets, &mut parameters);
+            improve(&plan, &targets, &mut parameters, RESAMPLED_STEPS);
+            move_single(&plan, &targets, &mut parameters);
             Resample { parameters, commands: drawn.into_iter().collect() }
         };
         std::iter::repeat_with(&mut resample).take(RESAMPLES).collect()
@@ -194,19 +195,19 @@ impl<'a> Search<'a> {
     /// The most likely explanation near this one, with as few sizes as it needs.
     fn settled(&self, mut parameters: Parameters, mut levels: Levels) -> Explanation {
         for _ in 0..3 {
-            improve(&self.groups, &self.targets(&levels), &mut parameters, LEVEL_STEPS);
-            let fitted = Levels::fit(&self.groups, &self.sizes, self.single.overhead, &parameters);
+            improve(&self.plan, &self.targets(&self.plan, &levels), &mut parameters, LEVEL_STEPS);
+            let fitted = Levels::fit(&self.plan, self.single.overhead, &parameters);
             if fitted == levels {
                 break;
             }
             levels = fitted;
         }
-        let targets = self.targets(&levels);
+        let targets = self.targets(&self.plan, &levels);
         self.make_single(&targets, &mut parameters);
-        move_single(&self.groups, &targets, &mut parameters);
-        improve(&self.groups, &targets, &mut parameters, LAST_STEPS);
+        move_single(&self.plan, &targets, &mut parameters);
+        improve(&self.plan, &targets, &mut parameters, LAST_STEPS);
         let further: usize = parameters.sizes.iter().map(further_sizes).sum();
-        let likelihood = log_likelihood(&self.groups, &targets, &parameters);
+        let likelihood = log_likelihood(&self.plan, &targets, &parameters);
         let score = likelihood - levels.price() - 0.5 * further as f64 * (self.used.len() as f64).ln();
         Explanation { parameters, levels, score }
     }
@@ -223,10 +224,10 @@ impl<'a> Search<'a> {
         let forms = [Levels::default(), Levels::rising_at(&[(128, 2)]), Levels::rising_at(&[(130, 1)])];
         let mut by_total: Vec<(u64, usize)> = self.used.iter().map(|at| (self.commands[*at].total(), *at)).collect();
         by_total.sort_unstable();
-        let few = groups(self.commands, by_total.into_iter().take(MAX_AT_START).map(|(_, at)| at));
+        let few = Plan::of_labelled(self.commands, by_total.into_iter().take(MAX_AT_START).map(|(_, at)| at));
         let mut best: Option<(f64, Parameters, Levels)> = None;
         for levels in forms.into_iter().chain(further) {
-            let targets = self.targets(&levels);
+            let targets = self.targets(&few, &levels);
             for by in moves {
                 let mut parameters = Parameters { epsilon: start.epsilon.clone().moved(*by), ..start.clone() };
                 let likelihood = improve(&few, &targets, &mut parameters, steps) - levels.price();
@@ -246,7 +247,7 @@ impl<'a> Search<'a> {
             return None;
         }
         // What was learned of ε may hold the levels of the sizes before.
-        let start = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters };
+        let start = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters.clone() };
         let moves = OVERHEADS.map(|bytes| bytes - by);
         let (parameters, levels) = self.best_start(&start, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
         Some(self.settled(parameters, levels))
@@ -268,19 +269,20 @@ impl<'a> Search<'a> {
             let each = 1.0 / (most - least + 1) as f64;
             Some(Pmf::from_values((least..=most).map(|distance| (size + distance, each))))
         });
-        Some(Parameters { sizes: sizes.collect::<Option<_>>()?, epsilon: start_epsilon(), outliers: 0.02 })
+        let sizes = sizes.collect::<Option<_>>()?;
+        Some(Parameters { sizes, epsilon: start_epsilon(), silent: Vec::new(), outliers: 0.02, lost: 0.0 })
     }
 
     /// Gives each action a single size again unless it needs several; those that need them least first.
     fn make_single(&self, targets: &[i64], parameters: &mut Parameters) {
-        let mut likelihood = log_likelihood(&self.groups, targets, parameters);
+        let mut likelihood = log_likelihood(&self.plan, targets, parameters);
         let needs = |action: usize| Some((likelihood - self.with_single(targets, parameters, action)?.0, action));
         let mut ranked: Vec<(f64, usize)> = (0..parameters.sizes.len()).filter_map(needs).collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, action) in ranked {
             let Some((_, mut single)) = self.with_single(targets, parameters, action) else { continue };
-            improve(&self.groups, targets, &mut single, SINGLE_STEPS);
-            let without = log_likelihood(&self.groups, targets, &single);
+            improve(&self.plan, targets, &mut single, SINGLE_STEPS);
+            let without = log_likelihood(&self.plan, targets, &single);
             let sizes = &parameters.sizes[action];
             let is_mostly_one = sizes.at(sizes.mode()) > SINGLE_SHARE;
             if is_mostly_one || likelihood - without < self.price(further_sizes(sizes).max(1)) {
@@ -296,20 +298,28 @@ impl<'a> Search<'a> {
         let with = candidates.into_iter().map(|size| {
             let mut single = parameters.clone();
             single.sizes[action] = Pmf::certain(size);
-            (log_likelihood(&self.groups, targets, &single), single)
+            (log_likelihood(&self.plan, targets, &single), single)
         });
         with.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
 
+fn improve(plan: &Plan, targets: &[i64], parameters: &mut Parameters, steps: usize) -> f64 {
+    expectation::improve(plan, targets, parameters, steps, LABELLED, |_, _, _| ())
+}
+
+fn log_likelihood(plan: &Plan, targets: &[i64], parameters: &Parameters) -> f64 {
+    plan.log_likelihood(targets, parameters, LABELLED)
+}
+
 /// Moves single sizes by a byte where that is more likely.
-fn move_single(groups: &[Group], targets: &[i64], parameters: &mut Parameters) {
-    let mut likelihood = log_likelihood(groups, targets, parameters);
+fn move_single(plan: &Plan, targets: &[i64], parameters: &mut Parameters) {
+    let mut likelihood = log_likelihood(plan, targets, parameters);
     for action in 0..parameters.sizes.len() {
         for by in [-1, 1] {
             let mut moved = parameters.clone();
             moved.sizes[action] = parameters.sizes[action].clone().moved(by);
-            let other = log_likelihood(groups, targets, &moved);
+            let other = log_likelihood(plan, targets, &moved);
             if parameters.sizes[action].is_certain() && other > likelihood {
                 (*parameters, likelihood) = (moved, other);
             }
