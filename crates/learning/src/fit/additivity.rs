@@ -150,7 +150,7 @@ pub(crate) fn p_value<G: Ord>(residuals: &[i64], groups: &[G]) -> f64 {
 }
 
 /// Centred ranks, equal values with their mean rank: a few far outliers do not decide.
-fn ranks(values: &[i64]) -> Vec<f64> {
+pub(crate) fn ranks(values: &[i64]) -> Vec<f64> {
     let mut sorted: Vec<i64> = values.to_vec();
     sorted.sort_unstable();
     let rank = |value: &i64| {
