@@ -5,6 +5,8 @@
 //! noise. If the size of an action were wrong, the level would drift with the number of actions instead, which takes
 //! many steps or leaves much noise.
 
+use std::ops::Add;
+
 use crate::statistics::at_place;
 
 /// The least cost of a step, in bytes of deviation: smaller rises are noise.
@@ -115,17 +117,7 @@ fn level_costs(
     let mut last = None;
     for (at, Residual { size, range, times }) in residuals.iter().enumerate() {
         if last.is_some_and(|last| last != size) {
-            let mut below = (0, costs[0]);
-            for (level, cost) in costs.iter_mut().enumerate().skip(1) {
-                let stayed = *cost;
-                if below.1 + price < stayed {
-                    *cost = below.1 + price;
-                    step(at, level, below.0);
-                }
-                if stayed < below.1 {
-                    below = (level, stayed);
-                }
-            }
+            rise(&mut costs, price, |level, below| step(at, level, below));
         }
         let (range, times) = (range.map(|end| end - lowest), i64::from(*times));
         for (level, cost) in (0_i64..).zip(&mut costs) {
@@ -138,6 +130,26 @@ fn level_costs(
         }
     }
     costs
+}
+
+/// Lets each level be reached from the cheapest one below it at a price, where that costs less than to have been there
+/// before. Reports every such step as the level after it and the level before it.
+pub fn rise<C: Copy + PartialOrd + Add<Output = C>, const N: usize>(
+    costs: &mut [C; N],
+    price: C,
+    mut step: impl FnMut(usize, usize),
+) {
+    let mut below: Option<(usize, C)> = None;
+    for (level, cost) in costs.iter_mut().enumerate() {
+        let stayed = *cost;
+        if let Some((from, risen)) = below.map(|(from, cost)| (from, cost + price)).filter(|(_, cost)| *cost < stayed) {
+            *cost = risen;
+            step(level, from);
+        }
+        if below.is_none_or(|(_, least)| stayed < least) {
+            below = Some((level, stayed));
+        }
+    }
 }
 
 /// The lowest level searched: so far below the median.

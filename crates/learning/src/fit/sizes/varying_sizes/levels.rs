@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::step_function::STEP_NATS;
+use sizeleak_model::step_function::{STEP_NATS, rise};
 
 use crate::fit::expectation::{Beforehand, Parameters, Plan};
 
@@ -69,27 +69,20 @@ impl Levels {
         Self::most_likely(&by_size)
     }
 
-    /// Dynamic programming over the sizes: the likelihood of ending at each level.
+    /// Dynamic programming over the sizes: the likelihood of ending at each level, here as a cost.
     fn most_likely(by_size: &BTreeMap<i64, [f64; LEVELS.len()]>) -> Self {
-        let mut likelihoods = [0.0; LEVELS.len()];
+        let mut costs = [0.0; LEVELS.len()];
         // For each size the level before it, by the level at it.
         let mut before: Vec<[usize; LEVELS.len()]> = Vec::with_capacity(by_size.len());
-        for (number, of_size) in by_size.values().enumerate() {
+        for of_size in by_size.values() {
             let mut from = std::array::from_fn(|level| level);
-            let mut best_below: Option<(usize, f64)> = None;
-            for (level, ((likelihood, own), from)) in likelihoods.iter_mut().zip(of_size).zip(&mut from).enumerate() {
-                let stayed = *likelihood;
-                if let Some((below, rises)) = best_below.filter(|(_, rises)| number > 0 && rises - STEP_NATS > stayed) {
-                    (*likelihood, *from) = (rises - STEP_NATS, below);
-                }
-                if best_below.is_none_or(|(_, best)| stayed > best) {
-                    best_below = Some((level, stayed));
-                }
-                *likelihood += own;
+            if !before.is_empty() {
+                rise(&mut costs, STEP_NATS, |level, below| from[level] = below);
             }
             before.push(from);
+            costs.iter_mut().zip(of_size).for_each(|(cost, likelihood)| *cost -= likelihood);
         }
-        let mut level = (0..LEVELS.len()).max_by(|a, b| likelihoods[*a].total_cmp(&likelihoods[*b])).unwrap_or(0);
+        let mut level = (0..LEVELS.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         let mut of_sizes = Vec::with_capacity(before.len());
         for (size, before) in by_size.keys().zip(&before).rev() {
             of_sizes.push((*size, LEVELS[level]));
