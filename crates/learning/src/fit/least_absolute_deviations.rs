@@ -1,5 +1,7 @@
 //! Least absolute deviations: sizes that a few wrong labels bias little.
 
+use std::borrow::Cow;
+
 use sizeleak_model::LabelledCommand;
 
 const MAX_REWEIGHTINGS: usize = 60;
@@ -10,41 +12,67 @@ const PIVOT: f64 = 1e-9;
 /// The iteration ends once no size changes by this much, in bytes.
 const CONVERGED: f64 = 1e-3;
 
-/// |ac| and the action sizes of the least sum of absolute deviations, not rounded, by iteratively reweighted squares.
+/// Deviations of fewer bytes are alike.
+const ALIKE: f64 = 0.05;
+
+/// Commands with the same actions, as far as these are known.
+#[derive(Debug, Clone)]
+pub(crate) struct Observed<'a> {
+    pub(crate) counts: Cow<'a, [u32]>,
+    /// The least and the greatest size that they may have, in bytes: all between are equally good.
+    pub(crate) sizes: [i64; 2],
+    pub(crate) commands: f64,
+}
+
+impl<'a> From<&'a LabelledCommand> for Observed<'a> {
+    fn from(command: &'a LabelledCommand) -> Self {
+        Self { counts: Cow::Borrowed(&command.counts), sizes: command.sizes, commands: 1.0 }
+    }
+}
+
+impl Observed<'_> {
+    fn middle(&self) -> f64 {
+        let [least, most] = self.sizes;
+        f64::midpoint(least as f64, most as f64)
+    }
+
+    /// The row of the design matrix: 1 for |ac|, then the counts.
+    fn matrix_row(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        std::iter::once(1.0).chain(self.counts.iter().map(|count| f64::from(*count)))
+    }
+}
+
+/// |ac| and the action sizes of the least sum of absolute deviations, not rounded.
 pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledCommand]) -> Vec<f64> {
-    let mut weights = vec![1.0; commands.len()];
+    regression(actions, &commands.iter().map(Observed::from).collect::<Vec<_>>(), 0.5)
+}
+
+/// |ac| and the action sizes that this share of the commands, as near as can be, does not exceed: with a half, those of
+/// the least sum of absolute deviations (Koenker and Bassett 1978). By iteratively reweighted squares.
+pub(crate) fn regression(actions: usize, observed: &[Observed<'_>], quantile: f64) -> Vec<f64> {
+    let mut weights: Vec<f64> = observed.iter().map(|one| one.commands).collect();
     let mut solution = vec![0.0; actions + 1];
     for _ in 0..MAX_REWEIGHTINGS {
-        let rows = commands.iter().map(|command| matrix_row(command).chain(std::iter::once(middle(command))));
+        let rows = observed.iter().map(|one| one.matrix_row().chain(std::iter::once(one.middle())));
         let next = solve(normal_equations(actions + 1, rows.zip(weights.iter().copied())), actions + 1);
         let change = next.iter().zip(&solution).map(|(next, size)| f64::abs(next - size)).fold(0.0, f64::max);
         solution = next;
         if change < CONVERGED {
             break;
         }
-        for (weight, command) in weights.iter_mut().zip(commands) {
-            let fitted: f64 = matrix_row(command).zip(&solution).map(|(count, size)| count * size).sum();
-            // All sizes within a command's range are equally good.
-            let [least, most] = command.sizes;
-            let tolerance = (most - least) as f64 / 2.0 + 0.05;
-            *weight = 1.0 / (middle(command) - fitted).abs().max(tolerance);
+        for (weight, one) in weights.iter_mut().zip(observed) {
+            let fitted: f64 = one.matrix_row().zip(&solution).map(|(count, size)| count * size).sum();
+            let rest = one.middle() - fitted;
+            let side = if rest < 0.0 { 1.0 - quantile } else { quantile };
+            let tolerance = (one.sizes[1] - one.sizes[0]) as f64 / 2.0 + ALIKE;
+            *weight = one.commands * 2.0 * side / rest.abs().max(tolerance);
         }
     }
     solution
 }
 
-fn middle(command: &LabelledCommand) -> f64 {
-    let [least, most] = command.sizes;
-    f64::midpoint(least as f64, most as f64)
-}
-
-/// A command as a row of the design matrix: 1 for |ac|, then the counts.
-fn matrix_row(command: &LabelledCommand) -> impl Iterator<Item = f64> + Clone + '_ {
-    std::iter::once(1.0).chain(command.counts.iter().map(|count| f64::from(*count)))
-}
-
 /// The normal equations of weighted least squares. Rows, each with its weight, and equations have the right side last.
-pub(crate) fn normal_equations<R>(unknowns: usize, rows: impl Iterator<Item = (R, f64)>) -> Vec<Vec<f64>>
+fn normal_equations<R>(unknowns: usize, rows: impl Iterator<Item = (R, f64)>) -> Vec<Vec<f64>>
 where
     R: Iterator<Item = f64> + Clone,
 {
@@ -61,7 +89,7 @@ where
 
 /// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial
 /// pivoting. Unknowns that the equations do not determine are 0.
-pub(crate) fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
+fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
     let mut solution = vec![0.0; unknowns];
     let mut pivots = Vec::new();
     for column in 0..unknowns {

@@ -7,7 +7,7 @@ use super::LengthFields;
 use super::lost_replies::{silent_start, split_lost};
 use super::rows::{Row, Rows};
 use crate::fit::expectation::{self, Beforehand, Parameters, Plan, shares};
-use crate::fit::least_absolute_deviations::{normal_equations, solve};
+use crate::fit::least_absolute_deviations::{Observed, regression};
 
 /// Values of ε that are looked for, in bytes: an id is mostly of one width, and up to four digits shorter now and then.
 pub(super) const EPSILONS: std::ops::RangeInclusive<i64> = -4..=0;
@@ -211,7 +211,7 @@ pub(super) fn is_known(form: Form, rows: &[Row], candidates: &[Candidate]) -> bo
 /// Broad distributions of sizes around those of a regression.
 fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step) -> Candidate {
     let sizes: Vec<i64> = rows.rows.iter().map(|row| row.size - form.grown(row.size)).collect();
-    let solution = regression(&rows.rows, &sizes);
+    let solution = first_sizes(&rows.rows, &sizes);
     let (intercept, means) = solution.split_first().map_or((0.0, &[][..]), |(first, rest)| (*first, rest));
     let largest = means.iter().copied().fold(20.0, f64::max);
     let most = ((largest * 1.6) as i64 + 30).clamp(40, MAX_ACTION_BYTES);
@@ -266,29 +266,14 @@ const QUANTILE: f64 = 0.4;
 const MAX_ROWS: usize = 1500;
 
 /// A first guess: the intercept, then the bytes for each class of replies. `sizes`: of each row, in bytes.
-fn regression(rows: &[Row], sizes: &[i64]) -> Vec<f64> {
-    let unknowns = rows.first().map_or(0, |row| row.replies.len()) + 1;
+fn first_sizes(rows: &[Row], sizes: &[i64]) -> Vec<f64> {
     let every = rows.len().div_ceil(MAX_ROWS).max(1);
-    let equation = |(row, size): (&Row, &i64)| {
-        let counts = std::iter::once(1.0).chain(row.replies.iter().map(|count| f64::from(*count)));
-        (counts.chain([*size as f64]).collect(), row.commands as f64)
-    };
-    let data: Vec<(Vec<f64>, f64)> = rows.iter().zip(sizes).step_by(every).map(equation).collect();
-    let mut solution = vec![0.0; unknowns];
-    for round in 0..40 {
-        let weighted = data.iter().map(|(row, commands)| {
-            let fitted: f64 = row.iter().zip(&solution).map(|(count, value)| count * value).sum();
-            let rest = row[unknowns] - fitted;
-            let side = if rest < 0.0 { 1.0 - QUANTILE } else { QUANTILE };
-            (row.iter().copied(), commands * if round == 0 { 1.0 } else { side / rest.abs().max(1.0) })
-        });
-        let mut matrix = normal_equations(unknowns, weighted);
-        for (index, line) in matrix.iter_mut().enumerate() {
-            line[index] = line[index] * (1.0 + 1e-9) + 1e-6;
-        }
-        solution = solve(matrix, unknowns);
-    }
-    solution
+    let observed = rows.iter().zip(sizes).step_by(every).map(|(row, size)| Observed {
+        counts: row.replies.iter().map(|count| u32::from(*count)).collect(),
+        sizes: [*size; 2],
+        commands: row.commands as f64,
+    });
+    regression(rows.first().map_or(0, |row| row.replies.len()), &observed.collect::<Vec<_>>(), QUANTILE)
 }
 
 /// The most actions of a command that is used, a bound of the time: commands of few actions show most.
@@ -408,7 +393,7 @@ mod tests {
                 60 + 30 * i64::from(row.replies[0]) + 40 * i64::from(row.replies[1]) + odd
             })
             .collect();
-        let solution = regression(&rows, &sizes);
+        let solution = first_sizes(&rows, &sizes);
         assert!((solution[0] - 60.0).abs() < 1.0, "{solution:?}");
         assert!((solution[2] - 40.0).abs() < 1.0, "{solution:?}");
     }
