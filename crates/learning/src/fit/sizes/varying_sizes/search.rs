@@ -1,7 +1,7 @@
 //! The search for distributions of sizes, from those of single sizes on: several starts, the most likely explanation
 //! near the best, and a single size again for each action that does not need several.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -11,7 +11,7 @@ use super::levels::{LABELLED, Levels};
 use crate::fit::Fit;
 use crate::fit::additivity::ranks;
 use crate::fit::expectation::{self, Parameters, Plan};
-use crate::fit::sizes::fitted_sizes::{Remainder, fitted, median};
+use crate::fit::sizes::fitted_sizes::{Remainder, fitted};
 
 /// With more actions sizes stay single: their distributions would take too long to learn.
 const MAX_ACTIONS: usize = 64;
@@ -28,14 +28,6 @@ const MAX_COMMANDS: usize = 600;
 
 /// With a greater mean deviation in bytes, distributions are tried in any case; else a quick test saves time.
 const GREAT_DEVIATION: f64 = 0.75;
-
-/// Where commands with the same actions differ by a smaller share of what they deviate from sums, no sums of sizes are
-/// there, whatever these are distributed as: messages are padded to few sizes. Padding leaves at most 0.12, names of
-/// rooms and digits at least 0.7 (measured).
-const ALIKE_SHARE: f64 = 0.25;
-
-/// With fewer commands that have the actions of others, that is not known.
-const MIN_ALIKE: usize = 12;
 
 /// Deviations that grow with the number of some action by fewer standard deviations than this, of what chance would do,
 /// are those of the message: random padding leaves at most 0.9, sizes that vary at least 3.6 (measured).
@@ -127,7 +119,7 @@ impl<'a> Search<'a> {
     fn is_promising(&self) -> bool {
         let deviations = self.used.iter().map(|at| self.deviation(*at).unsigned_abs() as f64);
         if deviations.sum::<f64>() > GREAT_DEVIATION * self.used.len() as f64 {
-            return !self.is_alike_by_actions() && self.grows_with_actions();
+            return self.grows_with_actions();
         }
         let needed = self.price(1);
         (0..self.single.actions.len()).any(|action| {
@@ -135,24 +127,6 @@ impl<'a> Search<'a> {
             let gains = others.flat_map(|other| [0.03, 0.1, 0.3].map(|share| self.gain(action, other, share)));
             gains.into_iter().any(|gain| gain > needed)
         })
-    }
-
-    /// Whether commands with the same actions are alike, while sums of sizes are far from them.
-    fn is_alike_by_actions(&self) -> bool {
-        let mut by_actions: BTreeMap<&[u32], Vec<usize>> = BTreeMap::new();
-        for at in &self.used {
-            by_actions.entry(&self.commands[*at].counts).or_default().push(*at);
-        }
-        let (mut others, mut apart, mut off) = (0, 0.0, 0.0);
-        for alike in by_actions.values().filter(|alike| alike.len() > 1) {
-            let middle = median(&mut alike.iter().map(|at| self.sizes[*at]).collect::<Vec<_>>());
-            let deviations = alike.iter().map(|at| self.deviation(*at).unsigned_abs() as f64).sum::<f64>();
-            apart += alike.iter().map(|at| self.sizes[*at].abs_diff(middle) as f64).sum::<f64>();
-            // As many fewer as a median of them makes up for.
-            off += deviations * (alike.len() - 1) as f64 / alike.len() as f64;
-            others += alike.len() - 1;
-        }
-        others >= MIN_ALIKE && apart < ALIKE_SHARE * off
     }
 
     /// Whether commands that have more of some action, or more actions, deviate more.
