@@ -88,7 +88,7 @@ fn random_padding_makes_no_sizes_that_vary() {
         let mut random = TestRandom(seed + 5);
         let mut commands = commands(seed, 400, [&[0]; 4], &IDS);
         for command in &mut commands {
-            command.sizes = [command.sizes[0] + random.below(most) as i64; 2];
+            command.sizes = [command.sizes[0] + random.below(most).cast_signed(); 2];
         }
         assert_eq!(plain(&commands).with_varying_sizes(&commands).as_ref().map(varying), None, "{most} bytes");
     }
