@@ -6,6 +6,7 @@
 //! are. Labels are welcome, however few: they give actions their names, and count as evidence with everything else.
 //! Here stands what is known of commands beforehand, and what a fit finds in them, or why there is none.
 
+mod drawing;
 mod learning;
 mod lost_replies;
 mod naming;
@@ -162,6 +163,8 @@ pub struct BlindFit {
     pub commands: usize,
     /// Commands that were not used: too large, or with replies of rare sizes.
     pub dropped: usize,
+    /// How often each action probably occurs in each command, in the order of both; `None` where nothing explains it.
+    pub drawn: Vec<Option<Vec<u32>>>,
     /// How many more commands would settle what is open; `None` if nothing is, or if that cannot be estimated.
     pub more_commands_needed: Option<usize>,
 }

@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 use sizeleak_model::{LabelledCommand, Pmf};
 
 /// Sizes rarer than this are given up, relative to the most frequent of their action.
@@ -211,6 +213,47 @@ impl Plan {
         };
         self.rows.iter().zip(targets).map(of_row).sum()
     }
+}
+
+impl Plan {
+    /// Draws what a row consists of, by its probability: each single action, and ε, with its bytes. `None` if it is drawn
+    /// that nothing explains the row. `found`: the distributions of all sums.
+    pub(crate) fn draw(
+        &self,
+        (row, target): (&Row, i64),
+        found: &[Pmf],
+        parameters: &Parameters,
+        beforehand: Beforehand,
+        random: &mut ChaCha8Rng,
+    ) -> Option<Vec<(usize, i64)>> {
+        let weights = row.sums.iter().map(|(silent, sum)| row.weight(*silent, parameters) * found[*sum].at(target));
+        let explained: f64 = weights.clone().sum();
+        let is_explained = random.random::<f64>() * parameters.likelihood(explained, beforehand)
+            < (1.0 - parameters.outliers) * explained;
+        let (_, sum) = row.sums[drawn(weights, random).filter(|_| is_explained)?];
+        let (mut parts, mut left) = (Vec::new(), vec![(sum, target)]);
+        while let Some((sum, total)) = left.pop() {
+            let Some([one, other]) = sum.checked_sub(self.actions + 1).map(|at| self.pairs[at]) else {
+                parts.push((sum, total));
+                continue;
+            };
+            let ways = found[one].iter().map(|(bytes, weight)| (bytes, weight * found[other].at(total - bytes)));
+            let (bytes, _) = ways.clone().nth(drawn(ways.map(|(_, weight)| weight), random)?)?;
+            left.extend([(one, bytes), (other, total - bytes)]);
+        }
+        Some(parts)
+    }
+}
+
+/// An index, drawn by its share of the weights; `None` if all are 0.
+pub(crate) fn drawn(weights: impl Iterator<Item = f64> + Clone, random: &mut ChaCha8Rng) -> Option<usize> {
+    let mut left = random.random::<f64>() * weights.clone().sum::<f64>();
+    let mut possible = weights.enumerate().filter(|(_, weight)| *weight > 0.0);
+    let reached = possible.clone().find(|(_, weight)| {
+        left -= weight;
+        left < 0.0
+    });
+    reached.or_else(|| possible.next()).map(|(at, _)| at)
 }
 
 /// Their convolution between two ends, by the numbers of the one that has fewer.

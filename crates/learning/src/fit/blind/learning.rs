@@ -2,6 +2,7 @@
 
 use sizeleak_model::Pmf;
 
+use super::drawing::Drawing;
 use super::lost_replies::silent_start;
 use super::naming::{Exchange, Label, Naming, labels, name};
 use super::rows::{MAX_ROWS, ReplyClasses, Rows};
@@ -106,6 +107,9 @@ pub fn learn(observations: &[Observation], names: &[String], is_wire: bool) -> R
     fit.dropped = observations.len().saturating_sub(used.commands);
     let closest = fit.alternatives.first().map_or(f64::INFINITY, |alternative| alternative.difference);
     fit.more_commands_needed = fit.more_commands_needed.max(more_commands(used.commands, closest));
+    let candidate = &best.candidate;
+    let drawing = Drawing { fit: &fit, candidate, classes: &classes, beforehand: step.beforehand };
+    fit.drawn = drawing.actions(observations);
     Ok(fit)
 }
 
@@ -208,6 +212,7 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
         foreign,
         commands: 0,
         dropped: 0,
+        drawn: Vec::new(),
         more_commands_needed: more_commands(plan.commands as usize, closest),
     }
 }

@@ -32,6 +32,20 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Adds it to a plan, with up to `most_silent` actions without a reply, or `most_alone` where it has no reply.
+    pub(super) fn add_to(&self, plan: &mut Plan, most_silent: usize, most_alone: usize) {
+        let least = usize::from(self.replies() == 0);
+        let most = if least > 0 { most_alone } else { most_silent };
+        let known = self.silent.map(usize::from);
+        let numbers = known.filter(|known| *known <= most).map_or(least..=most, |known| known..=known);
+        let counts = |silent: usize| {
+            let replies = self.replies.iter().map(|count| u32::from(*count));
+            (silent, replies.chain([silent as u32]).collect())
+        };
+        let weighed_by = known.is_none().then(|| self.replies());
+        plan.add(self.size, self.commands as f64, weighed_by, numbers.filter(|silent| *silent >= least).map(counts));
+    }
+
     pub(super) fn replies(&self) -> usize {
         self.replies.iter().map(|count| usize::from(*count)).sum()
     }
@@ -58,11 +72,9 @@ impl Rows {
 
     fn with_others(observations: &[Observation], classes: &ReplyClasses, most_other: usize) -> Self {
         let mut found: BTreeMap<(usize, i64, Vec<u8>, Option<u8>), usize> = BTreeMap::new();
-        for observation in observations {
-            if let Some((replies, silent)) = usable(observation, classes, most_other) {
-                let total = replies.iter().map(|count| usize::from(*count)).sum();
-                *found.entry((total, observation.size, replies, silent)).or_default() += 1;
-            }
+        for Row { size, replies, silent, .. } in observations.iter().filter_map(|one| row(one, classes, most_other)) {
+            let total = replies.iter().map(|count| usize::from(*count)).sum();
+            *found.entry((total, size, replies, silent)).or_default() += 1;
         }
         let rows = found.into_iter();
         let row = |((_, size, replies, silent), commands)| Row { size, replies, silent, commands };
@@ -87,16 +99,7 @@ impl Rows {
     pub(super) fn plan(&self, classes: usize, most_silent: usize, most_alone: usize) -> Option<Plan> {
         let mut plan = Plan::new(classes + 1);
         for row in &self.rows {
-            let least = usize::from(row.replies() == 0);
-            let most = if least > 0 { most_alone } else { most_silent };
-            let known = row.silent.map(usize::from);
-            let numbers = known.filter(|known| *known <= most).map_or(least..=most, |known| known..=known);
-            let counts = |silent: usize| {
-                let replies = row.replies.iter().map(|count| u32::from(*count));
-                (silent, replies.chain([silent as u32]).collect())
-            };
-            let weighed_by = known.is_none().then(|| row.replies());
-            plan.add(row.size, row.commands as f64, weighed_by, numbers.filter(|silent| *silent >= least).map(counts));
+            row.add_to(&mut plan, most_silent, most_alone);
             if plan.sums() > MAX_SUMS {
                 return None;
             }
@@ -122,24 +125,22 @@ impl Rows {
     }
 }
 
-fn usable(observation: &Observation, classes: &ReplyClasses, most_other: usize) -> Option<(Vec<u8>, Option<u8>)> {
-    if !(1..=MAX_COMMAND_BYTES).contains(&observation.size) {
-        return None;
-    }
+/// A command as a row; `None` if it cannot be used: with more than `most_other` replies of no class, or none listed.
+pub(super) fn row(observation: &Observation, classes: &ReplyClasses, most_other: usize) -> Option<Row> {
+    let size = Some(observation.size).filter(|size| (1..=MAX_COMMAND_BYTES).contains(size))?;
     let actions: Option<u64> = observation.counts.as_ref().map(|counts| counts.iter().map(|n| u64::from(*n)).sum());
     if actions == Some(0) {
         return None;
     }
-    if classes.sizes.is_empty() {
-        return Some((Vec::new(), actions.and_then(|actions| u8::try_from(actions).ok())));
-    }
-    let (replies, other) = classes.counts(observation.replies.as_ref()?)?;
+    let (replies, other) =
+        if classes.sizes.is_empty() { (Vec::new(), 0) } else { classes.counts(observation.replies.as_ref()?)? };
     let total: u64 = replies.iter().map(|count| u64::from(*count)).sum();
     if total > 200 || other > most_other {
         return None;
     }
+    let most_silent = if classes.sizes.is_empty() { u8::MAX } else { 3 };
     let silent = actions.and_then(|actions| actions.checked_sub(total)).and_then(|n| u8::try_from(n).ok());
-    Some((replies, silent.filter(|silent| *silent <= 3)))
+    Some(Row { size, replies, silent: silent.filter(|silent| *silent <= most_silent), commands: 1 })
 }
 
 /// The least share of a class among all replies: a rarer one is in one or two of the commands that a fit begins with.
