@@ -63,8 +63,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// The probability of a sum beforehand; 0 where the parameters were learned from rows without such a number.
     fn weight(&self, silent: usize, parameters: &Parameters) -> f64 {
-        self.weighed_by.map_or(1.0, |list| parameters.silent[list][silent])
+        let weight = |list: usize| parameters.silent.get(list)?.get(silent).copied();
+        self.weighed_by.map_or(1.0, |list| weight(list).unwrap_or(0.0))
     }
 
     /// The probability that its actions and ε add up to this, by the distributions of all sums.
