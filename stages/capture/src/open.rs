@@ -7,11 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::GzDecoder;
+use flate2::Crc;
+use flate2::bufread::{DeflateDecoder, GzDecoder};
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::Stream;
 use lz4_flex::frame::FrameDecoder;
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible, open_stream};
+use zstd::stream::raw::{self, DParameter, InBuffer, Operation, OutBuffer};
 
 use crate::error::Damage;
 use crate::reader::CaptureReader;
@@ -177,8 +179,8 @@ pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
     let whole = Cursor::new(magic).chain(input);
     Ok(match compression {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(Members::<GzDecoder<_>>::new(buffered(whole))),
-        Compression::Zstd => Box::new(Members::<zstd::Decoder<'static, _>>::new(buffered(whole))),
+        Compression::Gzip => Box::new(Members::<GzipMember<_>>::new(buffered(whole))),
+        Compression::Zstd => Box::new(Members::<ZstdMember<_>>::new(buffered(whole))),
         Compression::Xz => Box::new(Members::<XzDecoder<_>>::new(buffered(whole))),
         Compression::Lz4 => Box::new(Members::<FrameDecoder<_>>::new(buffered(whole))),
     })
@@ -230,29 +232,99 @@ trait Member: Read + Sized {
     }
 }
 
-impl<R: BufRead> Member for GzDecoder<R> {
-    type Input = R;
+/// A member of gzip (RFC 1952). The decoder of flate2 for whole members does not tell what it decoded before it failed.
+struct GzipMember<R> {
+    body: DeflateDecoder<R>,
+    crc: Crc,
+}
 
-    fn begin(input: R) -> io::Result<Option<Self>> {
-        Ok(Some(Self::new(input)))
-    }
-
-    fn into_rest(self) -> io::Result<R> {
-        Ok(self.into_inner())
+impl<R: BufRead> Read for GzipMember<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.body.read(buffer)?;
+        self.crc.update(buffer.get(..count).unwrap_or_default());
+        Ok(count)
     }
 }
 
-impl<R: BufRead> Member for zstd::Decoder<'static, R> {
+impl<R: BufRead> Member for GzipMember<R> {
     type Input = R;
 
     fn begin(input: R) -> io::Result<Option<Self>> {
-        let mut decoder = Self::with_buffer(input)?;
-        decoder.window_log_max(MAX_MEMORY_LOG)?;
-        Ok(Some(decoder.single_frame()))
+        let mut header = GzDecoder::new(input);
+        if header.header().is_none() {
+            // This says what is wrong with it.
+            header.read_exact(&mut [0])?;
+        }
+        Ok(Some(Self { body: DeflateDecoder::new(header.into_inner()), crc: Crc::new() }))
     }
 
     fn into_rest(self) -> io::Result<R> {
-        Ok(self.finish())
+        let mut rest = self.body.into_inner();
+        let mut trailer = [0; 8];
+        rest.read_exact(&mut trailer).map_err(|error| error.kind())?;
+        let [sum, amount] = [self.crc.sum(), self.crc.amount()].map(u32::to_le_bytes);
+        if [sum, amount].as_flattened() == trailer {
+            Ok(rest)
+        } else {
+            let fault = "corrupt gzip stream does not have a matching checksum";
+            Err(io::Error::new(ErrorKind::InvalidInput, fault))
+        }
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.body.total_out()
+    }
+}
+
+/// Bytes of a block's header, and the fewest that show how long a frame's is (RFC 8878, section 3.1.1).
+const ZSTD_BLOCK_HEADER: usize = 3;
+const ZSTD_START: usize = 5;
+
+/// A frame of Zstandard. The decoder gets no more than one block at a time: where it fails it does not tell what it
+/// decoded of those before.
+struct ZstdMember<R> {
+    decoder: raw::Decoder<'static>,
+    input: R,
+    /// How many bytes it gets next: up to the end of a block or of a header. 0 at the end of the frame.
+    due: usize,
+    /// Whether it may hold decoded bytes for which there was no room.
+    has_more: bool,
+}
+
+impl<R: BufRead> Read for ZstdMember<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.due > 0 {
+            let available = if self.has_more { &[] } else { self.input.fill_buf()? };
+            if available.is_empty() && !self.has_more {
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, "incomplete frame"));
+            }
+            let mut input = InBuffer::around(available.get(..self.due).unwrap_or(available));
+            let mut output = OutBuffer::around(buffer);
+            let wanted = self.decoder.run(&mut input, &mut output)?;
+            let (taken, decoded) = (input.pos(), output.pos());
+            self.input.consume(taken);
+            self.has_more = wanted > 0 && decoded == buffer.len();
+            // What it wants may hold the header of the next block.
+            self.due = if wanted > ZSTD_BLOCK_HEADER { wanted - ZSTD_BLOCK_HEADER } else { wanted };
+            if decoded > 0 {
+                return Ok(decoded);
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl<R: BufRead> Member for ZstdMember<R> {
+    type Input = R;
+
+    fn begin(input: R) -> io::Result<Option<Self>> {
+        let mut decoder = raw::Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(MAX_MEMORY_LOG))?;
+        Ok(Some(Self { decoder, input, due: ZSTD_START, has_more: false }))
+    }
+
+    fn into_rest(self) -> io::Result<R> {
+        Ok(self.input)
     }
 }
 

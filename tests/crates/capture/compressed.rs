@@ -95,6 +95,30 @@ fn packets_decoded_before_damage_are_read() {
 }
 
 #[test]
+fn what_was_decoded_before_damage_in_the_middle_is_read() {
+    // More than Zstandard's largest blocks, of bytes that can be compressed, but not much.
+    let (mut written, mut noise) = (some_packets(6_000, 1_000), 7_u32);
+    for byte in written.iter_mut().flat_map(|(_, data, _)| data) {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *byte = (noise >> 27) as u8;
+    }
+    let bytes = little_endian(&written);
+    for (name, whole) in [("gzip", gzip(&bytes)), ("xz", xz(&bytes)), ("zstd", zstd(&bytes))] {
+        for at in (1..20).map(|part| whole.len() * part / 20) {
+            let mut damaged = whole.clone();
+            damaged[at..at + 8].fill(0xff);
+            let (read, error) = read_one(&damaged);
+            // As much as before a cut, whose last packet may be damaged in its place.
+            let (before, _) = read_one(&whole[..at]);
+            // These frames of Zstandard have no checksum.
+            assert!(error.is_some() || name == "zstd", "{name} {at}");
+            assert!(read.len() >= before.len(), "{name} {at}: {} {}", read.len(), before.len());
+            assert_same(&read[..before.len()], &written[..before.len()]);
+        }
+    }
+}
+
+#[test]
 fn a_cut_member_behind_damage_is_said() {
     let whole = gzip(&little_endian(&some_packets(100, 1_000)));
     // The header of the second member's capture is damage, behind which packets are found.
