@@ -416,7 +416,12 @@ impl Reassembly<'_> {
     fn give_up_unseen(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         let unseen = self.pending.unseen.take().map_or_else(UnseenBytes::default, |unseen| *unseen);
         let accepted = self.context.other_acknowledgement.filter(|_| !self.position.has_jumped);
-        let missing = unseen.missing(accepted, self.position.next);
+        let missing = match self.context {
+            StreamContext { other_next: None, other_acknowledgement: None, .. } if unseen.is_unanswered() => {
+                unseen.sent_twice(self.position.next)
+            }
+            _ => unseen.missing(accepted, self.position.next),
+        };
         if missing > 0 && self.position.is_known() {
             self.position.start_gap(missing);
             out.gap(missing, time_ns);

@@ -10,6 +10,8 @@ use crate::rivals::WINDOW;
 pub(crate) struct UnseenBytes {
     /// The greatest sequence number behind them that their sender gave, up to that of its FIN.
     sent: Option<u32>,
+    /// The greatest that another packet of the sender gave, up to that one.
+    sent_again: Option<u32>,
     /// Whether that FIN was seen: numbers behind it count it.
     has_ended: bool,
     /// The greatest two numbers that the other side has acknowledged, which may be the same, the greater one first. A number
@@ -22,12 +24,25 @@ impl UnseenBytes {
         self == Self::default()
     }
 
+    /// Whether the other side has said nothing of them.
+    pub(crate) fn is_unanswered(self) -> bool {
+        self.received == [None; 2]
+    }
+
     pub(crate) fn add_sent(&mut self, segment: &Segment<'_>, next: u32) {
-        let is_fin = segment.flags & Segment::FIN != 0;
-        let is_after = |sent: u32| sent.wrapping_sub(next) < segment.sequence.wrapping_sub(next);
-        if !self.has_ended && (is_fin || self.sent.is_none_or(is_after)) {
-            (self.sent, self.has_ended) = (Some(segment.sequence), is_fin);
+        let is_after = |one: u32, other: u32| one.wrapping_sub(next) > other.wrapping_sub(next);
+        let (number, is_fin) = (segment.sequence, segment.flags & Segment::FIN != 0);
+        let Some(sent) = self.sent else {
+            (self.sent, self.has_ended) = (Some(number), is_fin);
+            return;
+        };
+        let is_greater = is_after(number, sent);
+        let takes_place = !self.has_ended && (is_fin || is_greater);
+        let lesser = if is_greater { sent } else { number };
+        if takes_place {
+            (self.sent, self.has_ended) = (Some(number), is_fin);
         }
+        self.sent_again = Some(self.sent_again.filter(|again| is_after(*again, lesser)).unwrap_or(lesser));
     }
 
     pub(crate) fn add_received(&mut self, number: u32, next: u32) {
@@ -41,9 +56,16 @@ impl UnseenBytes {
         }
     }
 
+    /// How many bytes are missing by two packets of their sender, where the capture holds none of the other side.
+    pub(crate) fn sent_twice(self, next: u32) -> u64 {
+        let [sent, again] = [self.sent, self.sent_again].map(|number| number.map_or(0, |number| beyond(number, next)));
+        sent.min(again).max(0).unsigned_abs()
+    }
+
     /// Forgets what the stream has come to, and a number that a FIN alone explains.
     pub(crate) fn forget_before(&mut self, next: u32) {
-        self.sent = self.sent.filter(|sent| beyond(*sent, next) > 0);
+        let is_ahead = |sent: &u32| beyond(*sent, next) > 0;
+        (self.sent, self.sent_again) = (self.sent.filter(is_ahead), self.sent_again.filter(is_ahead));
         self.has_ended &= self.sent.is_some();
         self.received = self.received.map(|number| number.filter(|number| beyond(*number, next) > 1));
     }

@@ -466,6 +466,44 @@ fn bytes_missing_together_with_their_fin_are_said() {
 }
 
 #[test]
+fn bytes_missing_at_the_end_of_a_capture_of_one_direction_are_said() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300)];
+    let bytes = stream(&lengths, &mut Noise(29));
+    for first in [1000, u32::MAX - 400] {
+        let end = first.wrapping_add(bytes.len() as u32);
+        let until = bytes.len() - 305;
+        let packet = |flags, back: u32, ms: i64| empty(FROM, flags, end.wrapping_sub(back), 5075, ms * MILLISECOND);
+        let fin = packet(Segment::FIN, 0, 110);
+        let behind_fin = empty(FROM, 0, end.wrapping_add(1), 5075, 111 * MILLISECOND);
+        // Two packets say it, and of what only one says nothing is known.
+        let endings = [
+            (vec![fin.clone(), fin.clone()], 305),
+            (vec![fin.clone(), behind_fin.clone()], 305),
+            (vec![behind_fin, fin.clone()], 305),
+            (vec![packet(0, 0, 109), fin.clone()], 305),
+            (vec![packet(0, 5, 108), fin.clone()], 300),
+            (vec![packet(0, 0, 109), packet(Segment::RST, 0, 110)], 305),
+            (vec![fin], 0),
+            (vec![packet(0, 0, 109)], 0),
+            (vec![], 0),
+        ];
+        for (ending, missing) in endings {
+            let data = segments(FROM, first, &bytes[..until], 150);
+            let data = data.into_iter().map(|row| OwnedSegment { acknowledgement: Some(5075), ..row });
+            let mut rows: Vec<_> = [syn(FROM, first.wrapping_sub(1), 0)].into_iter().chain(data).collect();
+            rows.extend(ending.iter().cloned());
+            let expected: &[&str] = if missing > 0 { &["gap", "loss"] } else { &[] };
+            assert_eq!(notices(&size(&rows)), expected, "{ending:?}");
+            assert_eq!(payload(&rows), (375 + missing, missing), "{ending:?}");
+            // With the other side's data, that has to confirm it.
+            rows.insert(1, syn(TO, 4999, 0));
+            rows.insert(2, pushed(segment(TO, 5000, &stream(&[(23, 70)], &mut Noise(26)), MILLISECOND)));
+            assert_eq!(payload(&rows).1, 0, "{ending:?}");
+        }
+    }
+}
+
+#[test]
 fn a_stream_that_goes_on_elsewhere_is_not_missing_what_was_acknowledged_before() {
     let mut noise = Noise(28);
     for back in [20_000_u32, 1_000_000, 3_000_000] {
