@@ -11,6 +11,7 @@ use crate::dtls::DtlsFlow;
 use crate::findings::PayloadUse;
 use crate::matter::{MatterFlow, is_matter};
 use crate::message::{FlowEnds, FlowEvent, Found};
+use crate::numbered::Holes;
 use crate::options::Options;
 use crate::quic::{QuicFlow, is_quic};
 use crate::tunnels::{TunnelFlow, is_wireguard};
@@ -173,6 +174,18 @@ impl DatagramFlow {
     /// What of its payload was used, if it is of QUIC, which shares its ports with nothing.
     pub(crate) fn payload(&self) -> Option<PayloadUse> {
         self.protocol().filter(|current| current.is_quic()).map(|_| self.payload)
+    }
+
+    /// How many of its messages are missing by their numbers, where these are in the clear.
+    pub(crate) fn holes(&self) -> PerDirection<Holes> {
+        let holes = |direction: Direction| match self.protocol() {
+            Some(ProtocolFlow::Dtls(flow)) => flow.holes(direction),
+            Some(ProtocolFlow::Matter(flow)) => flow.seen.of(direction).holes(),
+            Some(ProtocolFlow::WireGuard(flow) | ProtocolFlow::Esp(flow)) => flow.seen.of(direction).holes(),
+            Some(ProtocolFlow::Quic(_)) | None => Holes::default(),
+        };
+        let [to_gateway, from_gateway] = Direction::BOTH.map(holes);
+        PerDirection { to_gateway, from_gateway }
     }
 
     pub(crate) fn held_bytes(&self) -> usize {

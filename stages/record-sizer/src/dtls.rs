@@ -16,7 +16,8 @@ use crate::chunk::Chunk;
 use crate::connection_id;
 use crate::connection_id::{Contenders, DatagramSession};
 use crate::handshake::{Hello, datagram_hello};
-use crate::message::{Found, Message, ReplayWindow};
+use crate::message::{Found, Message};
+use crate::numbered::{Holes, NumberedMessages};
 use crate::record::{Header, MAX_BODY};
 use crate::session::RecordDetails;
 
@@ -182,7 +183,7 @@ struct DtlsSession {
     session: DatagramSession,
     /// The random bytes of the client's hello and of the server's.
     randoms: [Option<[u8; 8]>; 2],
-    seen: PerDirection<ReplayWindow>,
+    seen: PerDirection<NumberedMessages>,
     /// The bytes of ids in records of each direction, as hellos say.
     id_lengths: PerDirection<Option<u8>>,
     /// The epoch and the number of the last protected record.
@@ -260,6 +261,15 @@ impl DtlsFlow {
     /// Whether more than headers of DTLS 1.3 in few datagrams has shown it.
     pub(crate) fn is_certain(&self) -> bool {
         self.unproven.is_none()
+    }
+
+    /// Those of all its sessions; numbers of DTLS 1.3 are encrypted.
+    pub(crate) fn holes(&self, direction: Direction) -> Holes {
+        let mut holes = Holes::default();
+        for (_, _, known) in self.sessions.with_packets() {
+            holes += known.seen.of(direction).holes();
+        }
+        holes
     }
 
     fn prove(&mut self, direction: Direction, chunk: &Chunk<'_>) {

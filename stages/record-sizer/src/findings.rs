@@ -115,8 +115,9 @@ counters! {
         pub(crate) segments: u64,
     }
     // Flows found with times that the rest of the traffic contradicts, and how often all times went back; records that
-    // stand for segments of which no header was captured, and for bursts without TLS.
-    rare { odd_times clock_steps segment_records burst_records }
+    // stand for segments of which no header was captured, and for bursts without TLS; messages that are missing by their
+    // numbers.
+    rare { odd_times clock_steps segment_records burst_records missing_messages }
     counted {
         records sessions retransmitted out_of_order conflicts gaps gap_bytes resyncs skipped_bytes malformed not_tls
         truncated unconfirmed_bytes payload_bytes lost_bytes worst_loss_millionths hidden_bytes datagrams

@@ -43,6 +43,7 @@ mod handshake;
 mod matter;
 mod message;
 mod messages;
+mod numbered;
 mod options;
 mod plaintext;
 mod quic;

@@ -10,6 +10,7 @@ use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol};
 
 use crate::chunk::Chunk;
 use crate::message::{FlowEnds, Found, Message};
+use crate::numbered::NumberedMessages;
 
 /// The port of devices that are commissioned, unless they announce another.
 pub(crate) const PORT: u16 = 5540;
@@ -38,6 +39,8 @@ pub(crate) struct Header {
     /// then too.
     identity: (u16, u32),
     is_encrypted: bool,
+    /// Whether its session numbers its messages one by one, in the clear.
+    is_numbered: bool,
 }
 
 impl Header {
@@ -67,7 +70,9 @@ impl Header {
             let &[low, high] = bytes.get(fixed..)?.first_chunk()?;
             fixed + 2 + usize::from(u16::from_le_bytes([low, high]))
         };
-        Some(Self { length, identity: (session, counter), is_encrypted: session != 0 || is_group })
+        // A group's messages share a counter with those of others, and privacy hides it.
+        let is_numbered = session != 0 && !is_group && security & 0x80 == 0;
+        Some(Self { length, identity: (session, counter), is_encrypted: session != 0 || is_group, is_numbered })
     }
 
     /// What a message of `length` bytes with this header is, if it can be one: its bytes behind the header, and those of
@@ -83,6 +88,7 @@ impl Header {
 pub(crate) struct MatterFlow {
     is_reported: bool,
     known: PerDirection<VecDeque<(u16, u32)>>,
+    pub(crate) seen: PerDirection<NumberedMessages>,
 }
 
 impl MatterFlow {
@@ -116,6 +122,10 @@ impl MatterFlow {
         };
         found.read.push(0..header.length);
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Matter.name());
+        let (session, counter) = header.identity;
+        if header.is_numbered {
+            self.seen.of_mut(direction).insert(session.into(), counter.into());
+        }
         let at = Message::data(Protocol::Matter, direction, [chunk.time_ns; 2], 0);
         match self.message(header, chunk.length() as u32, at) {
             Some(message) => found.message(message),

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Notice, Protocol, Record, Session, what};
+use sizeleak_frame::{Direction, Notice, PerDirection, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
 use crate::findings::{Conflict, EventKind, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, TlsEvent};
 use crate::message::{FlowEvent, Found, Message};
 use crate::messages::MessageEnd;
+use crate::numbered::Holes;
 use crate::record::SizedRecord;
 use crate::session::{RecordDetails, TlsSession};
 
@@ -103,6 +104,29 @@ impl Reporter {
         let percent = millionths as f64 / 10_000.0;
         let detail = format!("{percent:.2} % of the connection's {} bytes of payload were not used", sent.max(lost));
         self.notice(flow, time_ns, (what::LOSS, Some(lost), detail), out)
+    }
+
+    /// Says of a flow of datagrams, at its end, how many of its messages are missing by their numbers.
+    pub(crate) fn holes(
+        &mut self,
+        flow: u64,
+        time_ns: i64,
+        holes: PerDirection<Holes>,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        let [to, from] = holes.both().map(|holes| holes.missing);
+        if to.max(from) == 0 {
+            return Ok(());
+        }
+        let mut all = holes.to_gateway;
+        all += holes.from_gateway;
+        let Holes { numbers, missing } = all;
+        self.counters.missing_messages = self.counters.missing_messages.saturating_add(missing);
+        let detail = format!(
+            "{missing} of {numbers} messages are missing by their numbers ({to} to the gateway, {from} from it): they \
+             were lost on the way, or by the capture"
+        );
+        self.notice(flow, time_ns, (what::GAP, None, detail), out)
     }
 
     pub(crate) fn found(&mut self, flow: u64, time_ns: i64, found: Found, out: &mut dyn Emit) -> Result<(), Closed> {

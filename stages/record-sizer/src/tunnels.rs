@@ -7,7 +7,8 @@ use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol, Transport};
 
 use crate::chunk::Chunk;
 use crate::dtls::DtlsFlow;
-use crate::message::{FlowEnds, Found, Message, ReplayWindow};
+use crate::message::{FlowEnds, Found, Message};
+use crate::numbered::NumberedMessages;
 
 /// The port that its documentation gives as an example, and most people take.
 const WIREGUARD_PORT: u16 = 51820;
@@ -96,7 +97,7 @@ pub(crate) struct TunnelFlow {
     is_reported: bool,
     /// Of ESP where others may use the ports, too.
     indexes: Option<PerDirection<RecentIndexes>>,
-    seen: PerDirection<ReplayWindow>,
+    pub(crate) seen: PerDirection<NumberedMessages>,
 }
 
 /// So many connections of ESP between the same ends are told from other protocols while their packets alternate.

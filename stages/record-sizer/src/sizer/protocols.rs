@@ -74,6 +74,7 @@ impl RecordSizer {
             if let Some(payload) = known.payload() {
                 self.reporter.payload_use(flow, self.now_ns, payload, out)?;
             }
+            self.reporter.holes(flow, self.now_ns, known.holes(), out)?;
         }
         Ok(())
     }

@@ -263,3 +263,30 @@ fn dtls_13_and_rtp_from_their_middle_are_not_taken_for_esp() {
 
 /// So many datagrams of one end are taken for ESP before their indexes tell that they are not.
 const MOST_NEW: usize = 2;
+
+#[test]
+fn messages_that_are_missing_by_their_numbers_are_said_once_a_flow() {
+    for (name, port, make) in
+        [("wireguard", 51820, wireguard as Make), ("matter", 5540, matter), ("esp", 4500, esp), ("dtls", 5684, dtls)]
+    {
+        let mut noise = Noise(40);
+        let all: Vec<_> = (1..80).map(|number| (if number % 3 == 0 { FROM } else { TO }, number)).collect();
+        let gaps = |numbers: &[(Direction, usize)], noise: &mut Noise| {
+            let datagrams = numbers.iter().map(|(direction, number)| (*direction, make(*number, noise)));
+            notices(&found(&Options::default(), [5000, port], &timed(datagrams)).0, "gap")
+        };
+        // The other direction has the numbers between.
+        let one_way: Vec<_> = all.iter().map(|(_, number)| (TO, *number)).collect();
+        assert_eq!(gaps(&one_way, &mut noise), Vec::<String>::new(), "{name}");
+        let mut disordered = one_way.clone();
+        disordered.chunks_mut(5).for_each(<[_]>::reverse);
+        assert_eq!(gaps(&[disordered, one_way.clone()].concat(), &mut noise), Vec::<String>::new(), "{name}");
+        let lost = |number: usize| (30..40).contains(&number) || number == 50;
+        let kept: Vec<_> = one_way.into_iter().filter(|(_, number)| !lost(*number)).collect();
+        let said = "11 of 79 messages are missing by their numbers (11 to the gateway, 0 from it): they were lost on the \
+                    way, or by the capture";
+        assert_eq!(gaps(&kept, &mut noise), [said], "{name}");
+        let said = gaps(&all, &mut noise);
+        assert!(said.len() == 1 && said[0].contains("(26 to the gateway, 50 from it)"), "{name} {said:?}");
+    }
+}
