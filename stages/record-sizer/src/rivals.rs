@@ -119,11 +119,12 @@ pub(crate) fn first_bytes(payload: &[u8]) -> u32 {
     payload.first_chunk().map_or(0, |header| header_digest(*header))
 }
 
-/// A digest of the random number of the `ClientHello` or `ServerHello` that a payload begins with, never 0. Two
+/// A digest of the first random bytes of the `ClientHello` or `ServerHello` that a payload begins with, never 0. Two
 /// handshakes differ in it (RFC 8446 section 4.1.2).
 fn hello_digest(payload: &[u8]) -> Option<u32> {
     let (&[22, 3 | 1, _, _, _, 1 | 2, ..], hello) = payload.split_first_chunk::<11>()? else { return None };
-    let words = hello.first_chunk::<32>()?.as_chunks::<4>().0;
+    // Four of them may be a time (RFC 5246 section 7.4.1.2). The others may be cut off, or in the next segment.
+    let words = hello.first_chunk::<8>()?.as_chunks::<4>().0;
     Some(words.iter().fold(1, |digest: u32, word| (digest.rotate_left(5) ^ u32::from_be_bytes(*word)).max(1)))
 }
 

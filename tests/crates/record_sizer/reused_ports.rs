@@ -103,6 +103,27 @@ fn records(segments: &[OwnedSegment]) -> Vec<Record> {
     size(segments).into_iter().filter_map(untimed).collect()
 }
 
+/// Of the hellos nothing else is there to tell the two connections by. What is shorter tells nothing.
+#[test]
+fn beginnings_of_hellos_tell_connections_with_the_same_numbers_apart() {
+    let exchanged = [(true, 100), (false, 40), (true, 300)];
+    for bytes in 19..44 {
+        let mut noise = Noise(bytes as u64);
+        let mut whole = |time_ns| {
+            let mut connection = Connection::whole([7000, 9000], time_ns, &exchanged, End::Fin, &mut noise);
+            for segment in &mut connection.segments {
+                segment.payload.truncate(bytes);
+            }
+            // Their SYNs are not there.
+            connection.segments.split_off(3)
+        };
+        let (first, second) = (whole(0), whole(1_000 * MILLISECOND));
+        let apart = [records(&first), records(&second)].concat();
+        assert_eq!(apart.len(), 10);
+        assert_eq!(records(&[first, second].concat()), apart, "{bytes}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
