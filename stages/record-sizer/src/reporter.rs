@@ -22,8 +22,9 @@ pub(crate) struct Reporter {
     /// The bytes that were read since they were last asked for, by flow, where somebody wants to know.
     #[serde(skip)]
     pub(crate) read: Vec<(u64, ReadBytes)>,
+    /// Those of datagrams: the sequence number of each one's row, and their places in it.
     #[serde(skip)]
-    pub(crate) datagram_read: Vec<Range<usize>>,
+    pub(crate) datagram_read: Vec<(u32, Range<usize>)>,
 }
 
 impl Reporter {
@@ -132,7 +133,6 @@ impl Reporter {
     pub(crate) fn found(&mut self, flow: u64, time_ns: i64, found: Found, out: &mut dyn Emit) -> Result<(), Closed> {
         self.counters.retransmitted += found.repeated;
         self.counters.other_datagrams = self.counters.other_datagrams.saturating_sub(found.recognised);
-        self.datagram_read = found.read;
         found.events.into_iter().try_for_each(|event| self.flow_event(flow, time_ns, event, out))
     }
 

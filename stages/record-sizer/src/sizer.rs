@@ -84,8 +84,9 @@ impl RecordSizer {
         std::mem::take(&mut self.reporter.read)
     }
 
-    /// The bytes of the last datagram that were read, by their places in it.
-    pub fn take_datagram_read_bytes(&mut self) -> Vec<Range<usize>> {
+    /// The bytes of datagrams that were read since the last call, by their places in these; and the sequence numbers of
+    /// their rows, which say nothing else. A datagram of an odd time is read later than it came.
+    pub fn take_datagram_read_bytes(&mut self) -> Vec<(u32, Range<usize>)> {
         std::mem::take(&mut self.reporter.datagram_read)
     }
 

@@ -31,6 +31,11 @@ fn udp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
 
 /// What becomes of packets a millisecond apart.
 fn stripped(options: &StripOptions, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, StripReport) {
+    stripped_at(options, &(1..).zip(packets.iter().cloned()).collect::<Vec<_>>())
+}
+
+/// What becomes of packets at these milliseconds.
+fn stripped_at(options: &StripOptions, packets: &[(i64, Vec<u8>)]) -> (Vec<Vec<u8>>, StripReport) {
     let options = StripOptions { gateway: vec!["192.168.1.20".into()], ..options.clone() };
     let mut stripper = Stripper::new(&options).unwrap();
     let mut written = Vec::new();
@@ -38,9 +43,9 @@ fn stripped(options: &StripOptions, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Strip
         written.push(packet.data.to_vec());
         Ok(())
     };
-    for (data, at) in packets.iter().zip(1..) {
+    for ((at, data), number) in packets.iter().zip(1..) {
         let (time_ns, original_length) = (at * 1_000_000, data.len() as u32);
-        let packet = Packet { time_ns, link_type: 1, original_length, data, capture: 0, number: at as u64 };
+        let packet = Packet { time_ns, link_type: 1, original_length, data, capture: 0, number };
         stripper.packet(packet, &mut write).unwrap();
     }
     let report = stripper.finish(&mut write).unwrap();
@@ -159,6 +164,28 @@ fn of_datagrams_record_headers_stay_and_names_on_request() {
     let options = StripOptions { keep_dns: true, drop_others: true, ..StripOptions::default() };
     let (written, report) = stripped(&options, &packets);
     assert_eq!((written[1].as_slice(), written.len(), report.dropped_packets), (packets[1].as_slice(), 2, 1));
+}
+
+#[test]
+fn headers_of_datagrams_with_odd_times_stay() {
+    let dtls = |number: u8, bytes: u8| {
+        let header = [23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, number, 0, bytes];
+        udp(SERVICE, GATEWAY, [5684, 50_000], &[&header[..], &vec![9; bytes.into()]].concat())
+    };
+    let other = |number: u8| udp(SERVICE, GATEWAY, [5685, 50_001], &dtls(number, 60)[42..]);
+    let odd = [(20, 3_600_000), (25, -3_600_000)];
+    let at = |number: u8| odd.iter().find(|(odd, _)| *odd == number).map_or(0, |(_, ahead)| *ahead);
+    let packets: Vec<(i64, Vec<u8>)> = (0..60)
+        .flat_map(|number| {
+            let ms = 10_000_000 + 500 * i64::from(number);
+            [(ms + at(number), dtls(number, 40 + number)), (ms + 1, other(number))]
+        })
+        .collect();
+    let (written, report) = stripped_at(&StripOptions::default(), &packets);
+    assert_eq!((report.differing_flows, report.records), (0, 120));
+    for (written, (_, packet)) in written.iter().zip(&packets) {
+        assert_eq!((&written[42..55], written[55..].iter().all(|byte| *byte == 0)), (&packet[42..55], true));
+    }
 }
 
 #[test]

@@ -20,9 +20,26 @@ pub(crate) type StreamKey = (u64, Direction);
 
 #[derive(Debug, Default)]
 pub(crate) struct ReadStreams {
-    pieces: HashMap<StreamKey, BTreeMap<u32, Box<[u8]>>, RandomState>,
-    order: VecDeque<(StreamKey, u32)>,
+    pieces: HashMap<StreamKey, BTreeMap<Place, Box<[u8]>>, RandomState>,
+    order: VecDeque<(StreamKey, Place)>,
     bytes: usize,
+}
+
+/// Where a piece begins. At one number stand several where another connection on the same ports has the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    sequence: u32,
+    nth: u8,
+}
+
+impl Place {
+    fn first(sequence: u32) -> Self {
+        Self { sequence, nth: 0 }
+    }
+
+    fn last(sequence: u32) -> Self {
+        Self { sequence, nth: u8::MAX }
+    }
 }
 
 impl ReadStreams {
@@ -31,23 +48,29 @@ impl ReadStreams {
         let mut sequence = read.sequence;
         for piece in read.bytes.chunks(MAX_PIECE) {
             let pieces = self.pieces.entry(stream).or_default();
-            self.bytes += PIECE_COST + piece.len();
-            if let Some(replaced) = pieces.insert(sequence, piece.into()) {
-                self.bytes -= PIECE_COST + replaced.len();
-            } else {
-                self.order.push_back((stream, sequence));
+            let there = || pieces.range(Place::first(sequence)..=Place::last(sequence));
+            let nth = there().next_back().map_or(Some(0), |(last, _)| last.nth.checked_add(1));
+            let next = nth.map(|nth| Place { sequence, nth });
+            let shorter = there().find(|(_, known)| piece.starts_with(known)).map(|(place, _)| *place);
+            let is_known = there().any(|(_, known)| known.starts_with(piece));
+            if let Some(place) = shorter.or(next).filter(|_| !is_known) {
+                self.bytes += PIECE_COST + piece.len();
+                match pieces.insert(place, piece.into()) {
+                    Some(shorter) => self.bytes -= PIECE_COST + shorter.len(),
+                    None => self.order.push_back((stream, place)),
+                }
             }
             sequence = sequence.wrapping_add(piece.len() as u32);
         }
         while self.bytes > MAX_BYTES {
-            let Some((stream, sequence)) = self.order.pop_front() else { break };
-            self.remove(stream, sequence);
+            let Some((stream, place)) = self.order.pop_front() else { break };
+            self.remove(stream, place);
         }
     }
 
-    fn remove(&mut self, stream: StreamKey, sequence: u32) {
+    fn remove(&mut self, stream: StreamKey, place: Place) {
         let Some(pieces) = self.pieces.get_mut(&stream) else { return };
-        if let Some(piece) = pieces.remove(&sequence) {
+        if let Some(piece) = pieces.remove(&place) {
             self.bytes -= PIECE_COST + piece.len();
         }
         if pieces.is_empty() {
@@ -61,11 +84,11 @@ impl ReadStreams {
         let Some(pieces) = self.pieces.get(&stream) else { return Vec::new() };
         let first = sequence.wrapping_sub(MAX_PIECE as u32 - 1);
         let end = sequence.wrapping_add(payload.len() as u32);
-        let (before_wrap, after_wrap) = if first <= end { (first..end, 0..0) } else { (first..u32::MAX, 0..end) };
-        let last = (first > end).then(|| pieces.get(&u32::MAX).map(|piece| (&u32::MAX, piece))).flatten();
-        let near = pieces.range(before_wrap).chain(last).chain(pieces.range(after_wrap));
+        let (last, end_after_wrap) = if first <= end { (end, 0) } else { (u32::MAX, end) };
+        let near =
+            pieces.range(Place::first(first)..=Place::last(last)).chain(pieces.range(..Place::first(end_after_wrap)));
         let places = near.filter_map(|(at, piece)| {
-            let offset = i64::from(at.wrapping_sub(sequence).cast_signed());
+            let offset = i64::from(at.sequence.wrapping_sub(sequence).cast_signed());
             let start = usize::try_from(offset.max(0)).ok()?;
             let skipped = usize::try_from((-offset).max(0)).ok()?;
             let piece = piece.get(skipped..)?;
@@ -108,6 +131,24 @@ mod tests {
     #[test]
     fn other_bytes_in_their_place_were_not_read() {
         assert_eq!(read(100, b"abcde").places(STREAM, 100, b"abXde"), []);
+    }
+
+    #[test]
+    fn two_connections_may_have_the_same_numbers() {
+        let mut streams = read(100, b"abcde");
+        for bytes in [&b"ABC"[..], b"abc", b"ABCDE", b"AB"] {
+            streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence: 100, bytes: bytes.into() });
+        }
+        assert_eq!((streams.order.len(), streams.bytes), (2, 2 * (PIECE_COST + 5)), "each once");
+        for payload in [b"abcde--", b"ABCDE--"] {
+            assert_eq!(only(&streams.places(STREAM, 100, payload)), Some(0..5));
+        }
+        for number in 0..1000_u16 {
+            let bytes = number.to_be_bytes();
+            streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence: 100, bytes: bytes.into() });
+        }
+        assert_eq!((streams.order.len(), streams.pieces[&STREAM].len()), (256, 256));
+        assert!(streams.bytes < 256 * (PIECE_COST + 5));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub enum StripError {
 pub(crate) struct RecordPipeline {
     filter: FlowFilter,
     pub(crate) sizer: RecordSizer,
+    /// How many datagrams there were. Each has its number, since the sizer may read it later.
+    datagrams: u32,
     /// Of what both found.
     digests: FoundDigests,
 }
@@ -56,7 +58,7 @@ impl RecordPipeline {
             ..sizeleak_flow_filter::Options::default()
         };
         let sizer = RecordSizer::new(&sizeleak_record_sizer::Options::default())?.noting_read_bytes();
-        Ok(Self { filter: FlowFilter::new(&filter)?, sizer, digests: FoundDigests::new() })
+        Ok(Self { filter: FlowFilter::new(&filter)?, sizer, datagrams: 0, digests: FoundDigests::new() })
     }
 
     pub(crate) fn packet(&mut self, packet: Packet<'_>) -> Result<Option<Segments>, StageError> {
@@ -67,8 +69,9 @@ impl RecordPipeline {
         for frame in frames {
             match frame {
                 Frame::Segments(batch) => {
-                    segments = Some((*batch).clone());
-                    self.sizer.process((*batch).into(), &mut found)?;
+                    let batch = self.numbered(&batch);
+                    segments = Some(batch.clone());
+                    self.sizer.process(batch.into(), &mut found)?;
                 }
                 Frame::Flow(flow) => self.sizer.process(SizerInput::Flow(flow), &mut found)?,
                 frame => found.push(frame),
@@ -76,6 +79,17 @@ impl RecordPipeline {
         }
         self.digests.add(&found);
         Ok(segments)
+    }
+
+    fn numbered(&mut self, batch: &Segments) -> Segments {
+        let mut numbered = Segments::with_capacity(batch.len());
+        for segment in batch {
+            let is_datagram = segment.flags == 0;
+            self.datagrams = self.datagrams.wrapping_add(is_datagram.into());
+            let sequence = if is_datagram { self.datagrams } else { segment.sequence };
+            numbered.push(Segment { sequence, ..segment });
+        }
+        numbered
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), StageError> {
@@ -128,7 +142,6 @@ impl Stripper {
         write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>,
     ) -> Result<(), StripError> {
         let segments = self.original.packet(packet)?;
-        self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
         let layout = Layout::of(packet.link_type, packet.data, packet.original_length);
         let is_gateways = layout.addresses.iter().any(|address| self.gateways.contains(*address));
         if !is_gateways && self.options.drop_others {
@@ -145,9 +158,7 @@ impl Stripper {
             if segment.payload != payload {
                 self.report.fragmented_segments += 1;
             } else if segment.flags == 0 {
-                for place in self.original.sizer.take_datagram_read_bytes() {
-                    held.keep(payload, place);
-                }
+                held.datagram = Some((segment.sequence, payload.into()));
             } else if !payload.is_empty() {
                 let is_syn = segment.flags & Segment::SYN != 0;
                 let sequence = segment.sequence.wrapping_add(is_syn.into());
@@ -157,16 +168,28 @@ impl Stripper {
         }
         self.held_bytes += held.held_bytes();
         self.held.push_back(held);
+        self.note_read();
         while self.held_bytes > MAX_HELD_BYTES {
             self.let_out(write)?;
         }
         Ok(())
     }
 
+    /// Notes which bytes the stages have read by now: of streams by their places there, of datagrams in the packets.
+    fn note_read(&mut self) {
+        self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
+        for (number, place) in self.original.sizer.take_datagram_read_bytes() {
+            let is_of = |held: &&mut HeldPacket| held.datagram.as_ref().is_some_and(|(of_held, _)| *of_held == number);
+            if let Some(held) = self.held.iter_mut().rev().find(is_of) {
+                held.keep_of_datagram(place);
+            }
+        }
+    }
+
     /// Lets out what is held, and compares what is found in the packets that were let out with what was found before.
     pub fn finish(mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<StripReport, StripError> {
         self.original.finish()?;
-        self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
+        self.note_read();
         while !self.held.is_empty() {
             self.let_out(write)?;
         }
@@ -185,6 +208,7 @@ impl Stripper {
         self.report.zeroed_bytes += zeroed;
         self.stripped.packet(held.packet())?;
         self.stripped.sizer.take_read_bytes();
+        self.stripped.sizer.take_datagram_read_bytes();
         Ok(write(held.packet())?)
     }
 }
@@ -279,6 +303,8 @@ pub(crate) struct HeldPacket {
     layout: Layout,
     /// Its payload, where some of it may have to stay.
     payload: Option<StreamPayload>,
+    /// Its number among the datagrams, and its payload, if it is one.
+    datagram: Option<(u32, Box<[u8]>)>,
     kept_bytes: u64,
 }
 
@@ -300,11 +326,20 @@ impl HeldPacket {
             }
         }
         let Packet { time_ns, link_type, original_length, capture, number, .. } = packet;
-        Self { time_ns, link_type, original_length, capture, number, data, layout, payload: None, kept_bytes: 0 }
+        let (payload, datagram, kept_bytes) = (None, None, 0);
+        Self { time_ns, link_type, original_length, capture, number, data, layout, payload, datagram, kept_bytes }
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        PACKET_COST + self.data.len() + self.payload.as_ref().map_or(0, |payload| payload.bytes.len())
+        let of_datagram = self.datagram.as_ref().map_or(0, |(_, bytes)| bytes.len());
+        PACKET_COST + self.data.len() + self.payload.as_ref().map_or(of_datagram, |payload| payload.bytes.len())
+    }
+
+    fn keep_of_datagram(&mut self, place: Range<usize>) {
+        if let Some((number, bytes)) = self.datagram.take() {
+            self.keep(&bytes, place);
+            self.datagram = Some((number, bytes));
+        }
     }
 
     pub(crate) fn keep(&mut self, payload: &[u8], place: Range<usize>) {

@@ -47,6 +47,9 @@ impl RecordSizer {
             }
         }
         self.reporter.counters.other_datagrams += u64::from(!is_taken);
+        if self.findings.read.is_some() {
+            self.reporter.datagram_read.extend(found.read.drain(..).map(|place| (datagram.sequence, place)));
+        }
         let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
         if !signs.is_empty() {
             let service = told.ends.map(|ends| Sign::Service(ends.service));
