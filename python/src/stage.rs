@@ -147,6 +147,8 @@ fn run_between(stage: Box<dyn Runnable>, input: impl Read, output: impl Write + 
 pub(crate) fn serve(stage: Bound<'_, PyAny>) -> PyResult<(u8, Option<String>)> {
     let py = stage.py();
     let stage = runnable(&stage)?;
+    // A first signal is for the first stage, whose end is that of the input; a second one ends this process.
+    let _set = Interrupt::on_signals().map_err(|error| input_failure(py, error))?;
     let files = || Ok((stdin()?, File::from(std::io::stdout().as_fd().try_clone_to_owned()?)));
     let (input, output) = files().map_err(|error: std::io::Error| input_failure(py, error))?;
     widen_pipe(&output);

@@ -135,6 +135,8 @@ pub static RULES: [&[Rule]; 4] = [
         readers("sigint", PROGRAMS, endings::sigint,
             "Survive SIGINT: go on until the input ends, and end with its summary."),
         readers("sigterm", PROGRAMS, endings::sigterm, "End on SIGTERM, at the latest when the input ends."),
+        all("second-signal", PROGRAMS, endings::second_signal,
+            "End at once on a second SIGINT or SIGTERM, without waiting for the input's end.").should(),
     ],
 ];
 

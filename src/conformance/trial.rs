@@ -210,6 +210,9 @@ const MAX_STDERR: usize = 64 << 10;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Signals that follow each other faster may arrive as one.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(200);
+
 #[derive(Debug, Clone)]
 pub struct TestedProgram {
     pub command: Vec<OsString>,
@@ -222,6 +225,8 @@ pub(crate) enum ProgramStep {
     /// Waits until so many frames have come out.
     Await(usize),
     Send(Signal),
+    /// Sends it again and again until the program has ended, while its input stays open.
+    SendUntilEnd(Signal),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +241,7 @@ pub(crate) struct FinishedRun {
     pub(crate) stderr: String,
     /// `None` if it did not end and was killed.
     pub(crate) end: Option<ExitStatus>,
-    /// Whether all awaited frames came in time.
+    /// Whether all that was awaited came in time: frames, or its end by a signal.
     pub(crate) has_answered: bool,
 }
 
@@ -262,7 +267,8 @@ impl TestedProgram {
     /// Runs it to its end, or until it has taken too long.
     pub(crate) fn run(&self, steps: Vec<ProgramStep>, reader: StdoutReader) -> io::Result<FinishedRun> {
         let mut child = self.start()?;
-        let awaited = steps.iter().filter(|step| matches!(step, ProgramStep::Await(_))).count() as u32;
+        let is_awaited = |step: &&ProgramStep| matches!(step, ProgramStep::Await(_) | ProgramStep::SendUntilEnd(_));
+        let awaited = steps.iter().filter(is_awaited).count() as u32;
         let deadline = Instant::now() + self.limit * (1 + awaited);
         let present = child.stdout.take().filter(|_| reader == StdoutReader::Present);
         let mut stdout = CollectedOutput::of(present, MAX_STDOUT);
@@ -299,13 +305,24 @@ impl ProgramStep {
                 let _read = stdin.write_all(&bytes);
             }
             Self::Await(frames) => return stdout.wait_for(frames, limit),
-            Self::Send(signal) => {
-                if let Some(pid) = pid(id) {
-                    let _gone = kill_process(pid, signal);
+            Self::Send(signal) => send(signal, id),
+            Self::SendUntilEnd(signal) => {
+                let end = Instant::now() + limit;
+                while !stdout.ends_within(BETWEEN_SIGNALS) {
+                    if Instant::now() > end {
+                        return false;
+                    }
+                    send(signal, id);
                 }
             }
         }
         true
+    }
+}
+
+fn send(signal: Signal, id: u32) {
+    if let Some(pid) = pid(id) {
+        let _gone = kill_process(pid, signal);
     }
 }
 
@@ -341,6 +358,17 @@ impl CollectedOutput {
             }
         }
         true
+    }
+
+    /// Whether the program has closed the pipe after this time.
+    fn ends_within(&mut self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            match self.more.recv_deadline(end) {
+                Ok(more) => self.bytes.extend(more),
+                Err(error) => return error.is_disconnected(),
+            }
+        }
     }
 
     /// All of it, once the program has closed the pipe.

@@ -121,7 +121,7 @@ fn every_broken_rule_is_reported() {
             "second-hello garbage lying-length wrong-type newer-schema behind-the-end",
         ),
         ("signal.SIGPIPE, signal.SIG_DFL", "signal.SIGPIPE, signal.SIG_IGN", "closed-stdout"),
-        ("signal.SIGINT, signal.SIG_IGN", "signal.SIGINT, signal.SIG_DFL", "sigint"),
+        ("lambda *_: signal.signal(signal.SIGINT, signal.SIG_DFL)", "signal.SIG_DFL", "sigint"),
     ] {
         let output = check(&["--format=json"], &misbehaving(folder.path(), right, wrong));
         let failed = checks(&output, "failed");
@@ -131,8 +131,18 @@ fn every_broken_rule_is_reported() {
     }
     assert!(unexpected.is_empty(), "{unexpected:#?}");
     // A broken `should` does not fail.
-    let quiet = check(&["--format=json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
-    assert_eq!((checks(&quiet, "advised"), quiet.status.code()), (words("cut-notice"), Some(0)));
+    for (right, wrong, advised) in [
+        ("write(\"notice\", {", "str({", "cut-notice"),
+        ("lambda *_: signal.signal(signal.SIGINT, signal.SIG_DFL)", "signal.SIG_IGN", "second-signal"),
+        (
+            "signal.SIGPIPE, signal.SIG_DFL)",
+            "signal.SIGPIPE, signal.SIG_DFL); signal.signal(15, signal.SIG_IGN)",
+            "second-signal",
+        ),
+    ] {
+        let output = check(&["--format=json", "--timeout", "3s"], &misbehaving(folder.path(), right, wrong));
+        assert_eq!((checks(&output, "advised"), output.status.code()), (words(advised), Some(0)), "{wrong}");
+    }
 }
 
 #[test]

@@ -180,6 +180,17 @@ pub(super) fn sigterm(trial: &Trial<'_>) -> Result<(), CheckError> {
     output.ended.end.map(drop).ok_or_else(|| output.ended.in_words().into())
 }
 
+pub(super) fn second_signal(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let (first, _) = halves(trial);
+    for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
+        let output = trial.run(paused(first, 1, [ProgramStep::SendUntilEnd(signal)]), StdoutReader::Present)?;
+        if !output.ended.has_answered {
+            return Err(format!("while its input paused, no {name} ended it").into());
+        }
+    }
+    Ok(())
+}
+
 fn halves<'a>(trial: &Trial<'a>) -> (&'a [Frame], &'a [Frame]) {
     trial.input.frames.split_at(trial.input.frames.len() / 2)
 }

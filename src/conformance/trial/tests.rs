@@ -41,3 +41,15 @@ fn awaited_frames_arrive_or_the_run_continues() {
     let signalled = shell("exec sleep 1000", 10_000).run(signalled, StdoutReader::Gone).unwrap();
     assert_eq!(signalled.end.and_then(|end| end.signal()), Some(15));
 }
+
+#[test]
+fn signals_come_again_until_the_program_ends() {
+    let end = |script: &str, limit_ms| {
+        let steps = vec![ProgramStep::SendUntilEnd(Signal::INT)];
+        let run = shell(script, limit_ms).run(steps, StdoutReader::Present).unwrap();
+        (run.has_answered, run.code())
+    };
+    assert!(end("exec sleep 1000", 10_000).0);
+    assert_eq!(end("trap 'trap \"exit 7\" INT' INT; while :; do sleep 0.01; done", 10_000), (true, Some(7)));
+    assert_eq!(end("trap '' INT; cat", 500), (false, Some(0)), "it ends with its input");
+}
