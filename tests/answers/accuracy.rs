@@ -61,25 +61,20 @@ fn holds(framing: Framing, (version, suite): (Version, Suite), seeds: [u64; 2]) 
     }
 }
 
-#[test]
-fn websocket_over_tls_1_2_with_aes_gcm() {
-    holds(Framing::Websocket, AES_GCM, [81_001, 82_001]);
-}
-
-#[test]
-fn websocket_over_tls_1_2_with_chacha20() {
-    holds(Framing::Websocket, CHACHA20, [81_002, 82_002]);
-}
-
-#[test]
-fn websocket_over_tls_1_3() {
-    holds(Framing::Websocket, TLS_1_3, [81_003, 82_003]);
-}
-
-#[test]
-fn websocket_over_tls_1_2_with_aes_cbc() {
-    holds(Framing::Websocket, CBC, [81_010, 82_010]);
-}
+support::tests_of! { holds {
+    websocket_over_tls_1_2_with_aes_gcm(Framing::Websocket, AES_GCM, [81_001, 82_001]);
+    websocket_over_tls_1_2_with_chacha20(Framing::Websocket, CHACHA20, [81_002, 82_002]);
+    websocket_over_tls_1_3(Framing::Websocket, TLS_1_3, [81_003, 82_003]);
+    websocket_over_tls_1_2_with_aes_cbc(Framing::Websocket, CBC, [81_010, 82_010]);
+    mqtt_over_tls_1_2_with_aes_cbc(Framing::Mqtt, CBC_SHA256, [81_011, 82_011]);
+    http_over_tls_1_2_with_aes_cbc(Framing::Http, CBC_256, [81_012, 82_012]);
+    mqtt_over_tls_1_2_with_aes_gcm(Framing::Mqtt, AES_GCM, [81_004, 82_004]);
+    mqtt_over_tls_1_2_with_chacha20(Framing::Mqtt, CHACHA20, [81_005, 82_005]);
+    mqtt_over_tls_1_3(Framing::Mqtt, TLS_1_3, [81_006, 82_006]);
+    http_over_tls_1_2_with_aes_gcm(Framing::Http, AES_GCM, [81_007, 82_007]);
+    http_over_tls_1_2_with_chacha20(Framing::Http, CHACHA20, [81_008, 82_008]);
+    http_over_tls_1_3(Framing::Http, TLS_1_3, [81_009, 82_009]);
+} }
 
 /// Without the inventory there are more candidates, and the truth is still among them.
 #[test]
@@ -92,44 +87,4 @@ fn cbc_without_the_inventory() {
     let mean = |figures: &Value| figures["before_pruning"]["candidates"]["mean"].as_f64().unwrap();
     assert!(mean(&free) > mean(&bounded), "{} {}", mean(&free), mean(&bounded));
     assert!(share(&free, "before_pruning", "precision") >= LEAST, "{}", line("free", &free));
-}
-
-#[test]
-fn mqtt_over_tls_1_2_with_aes_cbc() {
-    holds(Framing::Mqtt, CBC_SHA256, [81_011, 82_011]);
-}
-
-#[test]
-fn http_over_tls_1_2_with_aes_cbc() {
-    holds(Framing::Http, CBC_256, [81_012, 82_012]);
-}
-
-#[test]
-fn mqtt_over_tls_1_2_with_aes_gcm() {
-    holds(Framing::Mqtt, AES_GCM, [81_004, 82_004]);
-}
-
-#[test]
-fn mqtt_over_tls_1_2_with_chacha20() {
-    holds(Framing::Mqtt, CHACHA20, [81_005, 82_005]);
-}
-
-#[test]
-fn mqtt_over_tls_1_3() {
-    holds(Framing::Mqtt, TLS_1_3, [81_006, 82_006]);
-}
-
-#[test]
-fn http_over_tls_1_2_with_aes_gcm() {
-    holds(Framing::Http, AES_GCM, [81_007, 82_007]);
-}
-
-#[test]
-fn http_over_tls_1_2_with_chacha20() {
-    holds(Framing::Http, CHACHA20, [81_008, 82_008]);
-}
-
-#[test]
-fn http_over_tls_1_3() {
-    holds(Framing::Http, TLS_1_3, [81_009, 82_009]);
 }

@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use sizeleak_frame::{Flow, Frame, FrameReader, FrameWriter, Identification, Notice, Session, what};
+use sizeleak_frame::{Flow, Frame, Identification, Notice, Session, what};
 use sizeleak_model::{Basis, Model, Scope};
 use support::programs::{GATEWAY, example, pipe, root, sizeleak, stderr, with, write};
+use support::streams::{frames_of, stream_of};
 
 /// The service of the bundled home.
 const HUB: &str = "203.0.113.10:443";
@@ -22,21 +23,7 @@ fn records() -> Vec<Frame> {
         with("flow-filter", &format!("--gateway {GATEWAY} --service 203.0.113.10")),
         with("record-sizer", ""),
     ];
-    frames(&pipe(stages).pop().unwrap().stdout)
-}
-
-fn frames(mut stream: &[u8]) -> Vec<Frame> {
-    let mut reader = FrameReader::new(&mut stream);
-    std::iter::from_fn(|| reader.next_frame().unwrap()).collect()
-}
-
-fn encoded(frames: &[Frame]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::new(&mut bytes);
-    writer.write_all(frames).unwrap();
-    writer.flush().unwrap();
-    drop(writer);
-    bytes
+    frames_of(&pipe(stages).pop().unwrap().stdout)
 }
 
 /// The ends of a bystander, its server name and its cipher suite.
@@ -133,7 +120,7 @@ struct Answers {
 impl Answers {
     /// The answers to a stream of records, of a run that succeeds.
     fn of(folder: &Path, frames: &[Frame], models: &[&Model]) -> Self {
-        let stream = write(folder, "records.frames", encoded(frames));
+        let stream = write(folder, "records.frames", stream_of(frames));
         let mut command = sizeleak("run --quiet --format frames --from");
         command.arg(stream);
         for (number, model) in models.iter().enumerate() {
@@ -144,7 +131,7 @@ impl Answers {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         let (mut identifications, mut notices) = (Vec::new(), Vec::new());
-        for frame in self::frames(&output.stdout) {
+        for frame in frames_of(&output.stdout) {
             match frame {
                 Frame::Identification(identification) => identifications.push(*identification),
                 Frame::Notice(notice) => notices.push(*notice),
@@ -157,7 +144,7 @@ impl Answers {
     /// The bytes of all answers but the bystander's.
     fn of_home(&self) -> Vec<u8> {
         let own = self.identifications.iter().filter(|answer| answer.command.flow != BYSTANDER);
-        encoded(&own.map(|answer| answer.clone().into()).collect::<Vec<Frame>>())
+        stream_of(&own.map(|answer| answer.clone().into()).collect::<Vec<Frame>>())
     }
 
     fn of_bystander(&self) -> impl Iterator<Item = &Identification> {
@@ -243,7 +230,7 @@ fn a_second_app_has_a_section_of_its_own() {
 #[test]
 fn sections_of_the_same_service_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let stream = write(folder.path(), "records.frames", encoded(&records()));
+    let stream = write(folder.path(), "records.frames", stream_of(&records()));
     let mut command = sizeleak("run --model examples/home/model.toml --model examples/home/model.toml --from");
     let output = command.arg(stream).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

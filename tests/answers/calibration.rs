@@ -55,8 +55,7 @@ fn the_pruner_keeps_what_it_promises_from_twenty_labels_on() {
 
 #[test]
 fn a_missed_command_counts_as_a_certain_answer_that_is_wrong() {
-    let home = Home::new(&small(), 91_110);
-    assert!(home.learn("model.toml", &[]).status.success());
+    let home = Home::learned(&small(), 91_110);
     let labels = fs::read_to_string(home.path("test.csv")).unwrap();
     let complete = home.figures("model.toml", &[]);
     let last = labels.trim_end().lines().last().unwrap();
@@ -81,9 +80,7 @@ fn a_missed_command_counts_as_a_certain_answer_that_is_wrong() {
 fn single_replies_tell_actions_apart_under_a_block_cipher() {
     let mut scenario = home_of_classes(Scenario::default(), [20, 40, 60]);
     scenario.tls.suite = Suite::Aes128CbcSha;
-    let home = Home::new(&scenario, 91_120);
-    let output = home.learn("model.toml", &[]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    let home = Home::learned(&scenario, 91_120);
     let model = fs::read_to_string(home.path("model.toml")).unwrap();
     let mut without: toml::Table = model.parse().unwrap();
     assert!(without.remove("single_replies").is_some(), "{model}");

@@ -4,11 +4,12 @@
 use std::fs;
 use std::process::Command;
 
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Identification};
+use sizeleak_frame::{Frame, Identification};
 use sizeleak_simulator::scenario::{Framing, IdDraw, ReplyPadding};
 use sizeleak_simulator::{Scenario, bayes_limit};
 use support::home::{Home, assert_fails, run};
 use support::programs::{GATEWAY, pipe, seven_with, sizeleak, stderr, stdout, write};
+use support::streams::{answers_of, frames_of, notices_of, stream_of};
 use support::timeless::timeless;
 
 /// By how many bytes the reply to each action is longer than that to `on`.
@@ -55,9 +56,7 @@ fn growing_ids(framing: Framing) -> Scenario {
 
 impl Learned {
     fn new(scenario: &Scenario, seed: u64) -> Self {
-        let home = Home::new(scenario, seed);
-        let learned = home.learn("model.toml", &[]);
-        assert!(learned.status.success(), "{}", stderr(&learned));
+        let home = Home::learned(scenario, seed);
         Self { home }
     }
 
@@ -92,35 +91,17 @@ impl Learned {
     }
 }
 
-fn identifications(mut stream: &[u8]) -> Vec<Identification> {
-    let mut reader = FrameReader::new(&mut stream);
-    let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
-    frames.filter_map(|frame| if let Frame::Identification(body) = frame { Some(*body) } else { None }).collect()
-}
-
 /// The details of the notices on shifts.
-fn shifted(mut stream: &[u8]) -> Vec<String> {
-    let mut reader = FrameReader::new(&mut stream);
-    let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
-    let detail = |frame| if let Frame::Notice(notice) = frame { Some(notice) } else { None };
-    let notices = frames.filter_map(detail).filter(|notice| notice.what == "shifted");
+fn shifted(stream: &[u8]) -> Vec<String> {
+    let notices = notices_of(stream).into_iter().filter(|notice| notice.what == "shifted");
     notices.map(|notice| notice.detail.unwrap()).collect()
 }
 
-#[test]
-fn answers_follow_new_firmware_in_websocket_frames() {
-    answers_follow_new_firmware_from_the_second_command_on(Framing::Websocket, 5_101);
-}
-
-#[test]
-fn answers_follow_new_firmware_in_mqtt_messages() {
-    answers_follow_new_firmware_from_the_second_command_on(Framing::Mqtt, 5_102);
-}
-
-#[test]
-fn answers_follow_new_firmware_in_http_messages() {
-    answers_follow_new_firmware_from_the_second_command_on(Framing::Http, 5_103);
-}
+support::tests_of! { answers_follow_new_firmware_from_the_second_command_on {
+    answers_follow_new_firmware_in_websocket_frames(Framing::Websocket, 5_101);
+    answers_follow_new_firmware_in_mqtt_messages(Framing::Mqtt, 5_102);
+    answers_follow_new_firmware_in_http_messages(Framing::Http, 5_103);
+} }
 
 fn answers_follow_new_firmware_from_the_second_command_on(framing: Framing, seed: u64) {
     let scenario = new_firmware(framing);
@@ -134,7 +115,7 @@ fn answers_follow_new_firmware_from_the_second_command_on(framing: Framing, seed
     assert!(output.status.success() && !stderr(&output).contains("misfit"), "{}", stderr(&output));
     let said = shifted(&output.stdout);
     assert!(said.len() == 1 && said[0].contains("commands and replies are 6 bytes longer"), "{said:?}");
-    let answers = identifications(&output.stdout);
+    let answers = answers_of(&output.stdout);
     let first = answers.iter().position(|answer| answer.shifts.first().is_some_and(|shift| shift.bytes == 6));
     let shift = &answers[first.unwrap()].shifts[0];
     assert_eq!((shift.reply_bytes, shift.since_ns.is_some()), (6, true));
@@ -178,7 +159,7 @@ fn an_adapted_model_gives_the_same_answers_without_a_notice() {
     let later = Learned { home: later };
     let stream = stdout(&mut later.run("adapted.toml", &["--quiet"]));
     assert_eq!(shifted(&stream), Vec::<String>::new());
-    assert!(identifications(&stream).len() > 250);
+    assert!(answers_of(&stream).len() > 250);
 }
 
 #[test]
@@ -189,7 +170,7 @@ fn a_gateway_that_did_not_change_is_answered_as_before() {
         let fixed = stdout(&mut learned.run("model.toml", &["--quiet", "--set", "epsilon-corrector.fixed=true"]));
         assert_eq!(shifted(&followed), Vec::<String>::new());
         let first = |answer: &Identification| answer.candidates.first().map(|candidate| candidate.actions.clone());
-        let [followed, fixed] = [&followed, &fixed].map(|stream| identifications(stream));
+        let [followed, fixed] = [&followed, &fixed].map(|stream| answers_of(stream));
         let different = followed.iter().zip(&fixed).filter(|(one, other)| first(one) != first(other)).count();
         eprintln!("{framing:?}, unchanged: {different} of {} first answers differ", followed.len());
         // Those that are as good as even.
@@ -217,11 +198,9 @@ const BYSTANDER: u64 = 7;
 fn a_flow_that_changes_leaves_another_one_of_the_same_service_as_it_is() {
     let learned = Learned::new(&unchanged(Framing::Websocket), 5_601);
     let commands = stdout(&mut learned.run("model.toml", &["--quiet"]));
-    let mut reader = FrameReader::new(&commands[..]);
-    let frames: Vec<Frame> = std::iter::from_fn(|| reader.next_frame().unwrap()).collect();
     // The stream of commands, alone and with the same ones 6 bytes longer in another flow.
     let mut streams = [Vec::new(), Vec::new()];
-    for frame in frames {
+    for frame in frames_of(&commands) {
         let both = match frame {
             Frame::Identification(body) => {
                 let mut longer = body.command.clone();
@@ -255,12 +234,7 @@ fn a_flow_that_changes_leaves_another_one_of_the_same_service_as_it_is() {
     }
     let folder = tempfile::tempdir().unwrap();
     let [alone, beside] = streams.map(|frames| {
-        let mut bytes = Vec::new();
-        let mut writer = FrameWriter::new(&mut bytes);
-        writer.write_all(&frames).unwrap();
-        writer.flush().unwrap();
-        drop(writer);
-        let file = write(folder.path(), "commands.frames", bytes);
+        let file = write(folder.path(), "commands.frames", stream_of(&frames));
         let mut command = sizeleak("run --quiet --format frames --from");
         command.arg(file).arg("--model").arg(learned.home.path("model.toml"));
         stdout(&mut command)
@@ -268,7 +242,7 @@ fn a_flow_that_changes_leaves_another_one_of_the_same_service_as_it_is() {
     assert!(shifted(&alone).is_empty());
     assert!(shifted(&beside).len() == 1 && shifted(&beside)[0].contains("commands are 6 bytes longer"));
     let own = |stream: &[u8]| -> Vec<Identification> {
-        identifications(stream).into_iter().filter(|answer| answer.command.flow != BYSTANDER).collect()
+        answers_of(stream).into_iter().filter(|answer| answer.command.flow != BYSTANDER).collect()
     };
     assert!(own(&alone).len() > 250 && own(&alone) == own(&beside));
 }

@@ -52,8 +52,7 @@ fn found(figures: &Value) -> (f64, f64) {
 
 #[test]
 fn replies_of_one_form_leave_an_attack_what_the_audit_says() {
-    let plain = Home::new(&with_replies(), SEED);
-    assert!(plain.learn("model.toml", &[]).status.success());
+    let plain = Home::learned(&with_replies(), SEED);
     let one_size = audited(&plain, &["--replies", "one-size"]);
     let (right, all) = found(&plain.figures("model.toml", &["--quiet"]));
     assert_shown("as they are", named(&one_size["before"]["with_replies"]), right, all);
@@ -64,8 +63,7 @@ fn replies_of_one_form_leave_an_attack_what_the_audit_says() {
         ("one size", of_one_size, named(&one_size["after"]["with_replies"])),
         ("none", without_replies(), named(&audited(&plain, &["--replies", "none"])["after"]["with_replies"])),
     ] {
-        let home = Home::new(&scenario, SEED);
-        assert!(home.learn("model.toml", &[]).status.success());
+        let home = Home::learned(&scenario, SEED);
         let (right, all) = found(&home.figures("model.toml", &["--quiet"]));
         assert_shown(name, expected, right, all);
         assert!(expected < named(&one_size["before"]["with_replies"]) - 0.1, "replies of their own sizes say more");
@@ -76,8 +74,7 @@ fn replies_of_one_form_leave_an_attack_what_the_audit_says() {
 fn commands_among_dummies_are_named_in_as_many_messages_as_the_audit_says() {
     let mut scenario = without_replies();
     scenario.command.dummies = 0.3;
-    let home = Home::new(&scenario, SEED);
-    assert!(home.learn("model.toml", &[]).status.success());
+    let home = Home::learned(&scenario, SEED);
     let audit = audited(&home, &["--dummies", "30%"]);
     let (right, all) = found(&home.figures("model.toml", &["--quiet"]));
     assert_shown("real ones", 0.7, 400.0, all);

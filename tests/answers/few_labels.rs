@@ -67,23 +67,14 @@ fn few_labels_are_doubted(framing: Framing, seed: u64, draws: usize) {
     assert!(silent > 0 && worst <= MAX_ABOVE_CHANCE, "{silent} without a warning, {worst}");
 }
 
-#[test]
-#[ignore = "second tier: takes minutes"]
-fn no_wrong_model_of_a_websocket_is_accepted_without_a_warning() {
-    few_labels_are_doubted(Framing::Websocket, 71_101, 80);
-}
-
-#[test]
-#[ignore = "second tier: takes minutes"]
-fn no_wrong_model_of_mqtt_is_accepted_without_a_warning() {
-    few_labels_are_doubted(Framing::Mqtt, 71_102, 60);
-}
-
-#[test]
-#[ignore = "second tier: takes minutes"]
-fn no_wrong_model_of_http_is_accepted_without_a_warning() {
-    few_labels_are_doubted(Framing::Http, 71_103, 60);
-}
+support::tests_of! { few_labels_are_doubted {
+    #[ignore = "second tier: takes minutes"]
+    no_wrong_model_of_a_websocket_is_accepted_without_a_warning(Framing::Websocket, 71_101, 80);
+    #[ignore = "second tier: takes minutes"]
+    no_wrong_model_of_mqtt_is_accepted_without_a_warning(Framing::Mqtt, 71_102, 60);
+    #[ignore = "second tier: takes minutes"]
+    no_wrong_model_of_http_is_accepted_without_a_warning(Framing::Http, 71_103, 60);
+} }
 
 /// A home whose messages vary, answered with models of 100 labels or fewer. Each needs both: sizes that may be a byte off,
 /// and an ε that says so.
@@ -94,9 +85,7 @@ fn answers_are_as_wide_as_labels_leave_them(home: &str, repeats: u32, random: u3
             "learn = {{ repeats = {repeats}, random = {random} }}\ntest = {{ commands = 500 }}\n[replies]\nmode = \
              \"none\"\n{home}"
         );
-        let home = Home::new(&Scenario::from_toml(&scenario).unwrap(), 71_200 + seed);
-        let learned = home.learn("model.toml", &[]);
-        assert!(learned.status.success(), "{}", stderr(&learned));
+        let home = Home::learned(&Scenario::from_toml(&scenario).unwrap(), 71_200 + seed);
         let figures: Value = serde_json::from_slice(&home.evaluate("model.toml", &["--format=json"]).stdout).unwrap();
         let after = &figures["after_pruning"];
         let number = |value: &Value| value.as_f64().unwrap();
@@ -115,24 +104,15 @@ fn answers_are_as_wide_as_labels_leave_them(home: &str, repeats: u32, random: u3
 
 const RANDOM_PADDING: &str = "[padding]\npolicy = \"random:8\"\n";
 
-#[test]
-fn few_labels_of_padded_messages_widen_the_answers() {
-    answers_are_as_wide_as_labels_leave_them(RANDOM_PADDING, 1, 36);
-}
-
-#[test]
-fn more_labels_of_padded_messages_widen_the_answers() {
-    answers_are_as_wide_as_labels_leave_them(RANDOM_PADDING, 2, 72);
-}
+support::tests_of! { answers_are_as_wide_as_labels_leave_them {
+    few_labels_of_padded_messages_widen_the_answers(RANDOM_PADDING, 1, 36);
+    more_labels_of_padded_messages_widen_the_answers(RANDOM_PADDING, 2, 72);
+    ids_of_devices_widen_the_answers("[command]\ndevice-ids = \"varying\"\n", 2, 72);
+} }
 
 #[test]
 fn names_of_rooms_widen_the_answers() {
     let rooms = "parameter = { name = [\"Bad\", \"Kitchen\", \"Living room\", \"Hall\", \"Bedroom 2\"] }\n";
     let named = |action: &str| format!("[[action]]\nname = \"{action}\"\nset = \"{action}\"\n{rooms}");
     answers_are_as_wide_as_labels_leave_them(&[named("on"), named("off")].concat(), 2, 72);
-}
-
-#[test]
-fn ids_of_devices_widen_the_answers() {
-    answers_are_as_wide_as_labels_leave_them("[command]\ndevice-ids = \"varying\"\n", 2, 72);
 }

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use sizeleak_frame::{ContentType, Direction, Frame, FrameReader, FrameWriter, Record};
+use sizeleak_frame::{ContentType, Direction, Frame, Record};
 use sizeleak_learning::labels::{LabelFile, LabelTimes};
 use sizeleak_simulator::Scenario;
 use support::home::{Home, run};
 use support::programs::{sizeleak, stderr};
+use support::streams::{frames_of, stream_of};
 
 const MS: i64 = 1_000_000;
 
@@ -66,10 +67,9 @@ fn change(home: &Home, name: &str, change: Change) -> PathBuf {
     let labels = LabelFile::read(&home.path(&format!("{name}.csv")), &LabelTimes::default()).unwrap();
     let times: Vec<i64> = labels.labels().rows.iter().map(|row| row.time_ns).collect();
     let stream = fs::read(home.records(&format!("{name}.pcap"))).unwrap();
-    let mut reader = FrameReader::new(&stream[..]);
     let (mut others, mut records) = (Vec::new(), Vec::new());
     let mut last = None;
-    while let Some(frame) = reader.next_frame().unwrap() {
+    for frame in frames_of(&stream) {
         match frame {
             Frame::Record(record) => {
                 let has_label = times.iter().any(|time| (time - record.time_ns).abs() < 500 * MS);
@@ -84,11 +84,8 @@ fn change(home: &Home, name: &str, change: Change) -> PathBuf {
     }
     records.sort_by_key(|record| record.time_ns);
     let path = home.path(&format!("{name}.frames"));
-    let mut writer = FrameWriter::new(fs::File::create(&path).unwrap());
-    for frame in others.into_iter().chain(records.into_iter().map(Frame::Record)).chain(last) {
-        writer.write(&frame).unwrap();
-    }
-    writer.flush().unwrap();
+    let frames: Vec<Frame> = others.into_iter().chain(records.into_iter().map(Frame::Record)).chain(last).collect();
+    fs::write(&path, stream_of(&frames)).unwrap();
     path
 }
 

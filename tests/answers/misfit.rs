@@ -81,9 +81,7 @@ fn best(output: &Output) -> Vec<f64> {
 #[test]
 fn commands_of_a_polling_gateway_as_frames_fit_the_model_of_its_capture() {
     let scenario = Scenario::from_toml(&OTHER.replace("mqtt", "http")).unwrap();
-    let home = Home::new(&scenario, 23);
-    let learned = home.learn("model.toml", &[]);
-    assert!(learned.status.success(), "{}", stderr(&learned));
+    let home = Home::learned(&scenario, 23);
     let frames = simulate_as(&scenario, 23, TestForm::Frames).unwrap();
     fs::write(home.path("test.frames"), &frames.test.bytes).unwrap();
     let mut command = sizeleak("run --format csv --kind identification");

@@ -3,11 +3,12 @@
 
 use std::process::Command;
 
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Identification};
+use sizeleak_frame::Frame;
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::ReplyPadding;
 use support::home::Home;
 use support::programs::{GATEWAY, feed, pipe, seven_with, sizeleak, stderr, stdout, with};
+use support::streams::{answers_of, frames_of, stream_of};
 use support::timeless::timeless;
 
 /// By how many bytes the reply to each action is longer than that to `on`.
@@ -26,20 +27,7 @@ fn overlapping(share: f64) -> Home {
         let longer = LONGER_REPLIES.iter().find(|(name, _)| *name == action.name).map_or(0, |(_, bytes)| *bytes);
         action.replies = Some(vec![ReplyPadding { min: longer, max: longer }]);
     }
-    let home = Home::new(&scenario, 6_101);
-    let learned = home.learn("model.toml", &[]);
-    assert!(learned.status.success(), "{}", stderr(&learned));
-    home
-}
-
-fn frames(mut stream: &[u8]) -> Vec<Frame> {
-    let mut reader = FrameReader::new(&mut stream);
-    std::iter::from_fn(|| reader.next_frame().unwrap()).collect()
-}
-
-fn identifications(stream: &[u8]) -> Vec<Identification> {
-    let frames = frames(stream).into_iter();
-    frames.filter_map(|frame| if let Frame::Identification(body) = frame { Some(*body) } else { None }).collect()
+    Home::learned(&scenario, 6_101)
 }
 
 /// `run` over the test up to a stage, as frames.
@@ -69,7 +57,7 @@ fn overlapping_commands_are_identified_nearly_as_well_as_others() {
 fn threads_processes_and_a_pipe_share_out_alike_and_in_order() {
     let home = overlapping(0.2);
     let threads = stdout(run(&home).args(["--mode", "threads"]));
-    let answers = identifications(&threads);
+    let answers = answers_of(&threads);
     assert!(answers.iter().filter(|answer| answer.command.overlapped).count() > 30);
     assert!(answers.is_sorted_by_key(|answer| answer.command.time_ns));
     assert_eq!(timeless(&threads), timeless(&stdout(run(&home).args(["--mode", "processes"]))));
@@ -82,21 +70,17 @@ fn threads_processes_and_a_pipe_share_out_alike_and_in_order() {
 fn a_command_whose_neighbour_is_missing_is_answered_by_its_size_alone() {
     let home = overlapping(0.2);
     let model = home.path("model.toml").display().to_string();
-    let frames = frames(&stdout(run(&home).args(["--set", "pruner.mode=none"])));
+    let frames = frames_of(&stdout(run(&home).args(["--set", "pruner.mode=none"])));
     // A stage of somebody's drops every command that overlaps an earlier one.
     let kept = frames.into_iter().filter(|frame| match frame {
         Frame::Identification(one) => one.command.shared_replies.is_empty(),
         _ => true,
     });
     let kept: Vec<Frame> = kept.map(without_last_stage).collect();
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::new(&mut bytes);
-    writer.write_all(&kept).unwrap();
-    writer.flush().unwrap();
-    let pruned = feed(with("pruner", &format!("--model {model}")), bytes);
+    let pruned = feed(with("pruner", &format!("--model {model}")), stream_of(&kept));
     assert!(pruned.status.success(), "{}", stderr(&pruned));
     let before = kept.iter().filter_map(|frame| if let Frame::Identification(one) = frame { Some(one) } else { None });
-    let after = identifications(&pruned.stdout);
+    let after = answers_of(&pruned.stdout);
     let mut alone = 0;
     for (before, after) in before.zip(&after) {
         assert_eq!(before.command, after.command);

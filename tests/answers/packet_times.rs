@@ -81,14 +81,7 @@ fn packets_a_millisecond_apart_give_each_event_its_command() {
 }
 
 fn read(file: &PathBuf) -> Vec<(Duration, Vec<u8>)> {
-    let bytes = std::fs::read(file).unwrap();
-    let mut reader = pcap_file::pcap::PcapReader::new(&bytes[..]).unwrap();
-    let mut packets = Vec::new();
-    while let Some(packet) = reader.next_packet() {
-        let packet = packet.unwrap();
-        packets.push((packet.timestamp, packet.data.into_owned()));
-    }
-    packets
+    Traffic::of(&std::fs::read(file).unwrap()).0
 }
 
 #[test]

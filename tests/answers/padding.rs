@@ -30,8 +30,7 @@ fn audited(home: &Home) -> f64 {
 
 #[test]
 fn attacks_on_padded_homes_reach_what_the_audit_and_the_exact_limit_say() {
-    let plain = Home::new(&scenario("none"), SEED);
-    assert!(plain.learn("model.toml", &[]).status.success());
+    let plain = Home::learned(&scenario("none"), SEED);
     for (policy, layer, framing) in [
         ("multiple:32", PaddingLayer::Body, Framing::Websocket),
         ("padme", PaddingLayer::Body, Framing::Mqtt),
@@ -72,8 +71,7 @@ fn commands_padded_by_what_if_leave_the_other_figures_as_they_are() {
     let mut scenario = scenario("none");
     scenario.test.commands = 60;
     scenario.replies.mode = ReplyMode::PerAction;
-    let home = Home::new(&scenario, SEED);
-    assert!(home.learn("model.toml", &[]).status.success());
+    let home = Home::learned(&scenario, SEED);
     let plain = home.figures("model.toml", &["--quiet"]);
     let table = PaddingPolicy::Table { buckets: vec![150, 300, 700] };
     let file = home.path("table.json");
@@ -114,8 +112,7 @@ fn commands_padded_by_what_if_leave_the_other_figures_as_they_are() {
 fn unusable_policies_are_refused_in_one_sentence() {
     let mut scenario = scenario("none");
     (scenario.learn.random, scenario.test.commands) = (0, 5);
-    let home = Home::new(&scenario, SEED);
-    assert!(home.learn("model.toml", &[]).status.success());
+    let home = Home::learned(&scenario, SEED);
     let what_if = |policy: &str| home.evaluate("model.toml", &["--quiet", "--what-if", policy]);
     assert_fails(&what_if("multiple"), 1, &["`multiple` is no file", "no padding policy"]);
     fs::write(home.path("cut.json"), r#"{"version":1,"policy":{"kind":"table","buck"#).unwrap();

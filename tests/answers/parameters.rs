@@ -128,17 +128,8 @@ fn holds(framing: &str, seed: u64) {
     assert!(error <= chance + 0.03, "calibration error {error}, {chance} by chance");
 }
 
-#[test]
-fn websocket_with_names_and_numbers() {
-    holds("websocket", 91_001);
-}
-
-#[test]
-fn mqtt_with_names_and_numbers() {
-    holds("mqtt", 91_002);
-}
-
-#[test]
-fn http_with_names_and_numbers() {
-    holds("http", 91_003);
-}
+support::tests_of! { holds {
+    websocket_with_names_and_numbers("websocket", 91_001);
+    mqtt_with_names_and_numbers("mqtt", 91_002);
+    http_with_names_and_numbers("http", 91_003);
+} }

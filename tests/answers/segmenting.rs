@@ -77,9 +77,7 @@ fn compare(commands: &[Value], truths: &[Truth]) -> Found {
 
 /// What each algorithm finds in a home, shown under a name; `learned` by a model of the part to learn from.
 fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 4] {
-    let home = Home::new(scenario, seed);
-    let learned = home.learn("model.toml", &[]);
-    assert!(learned.status.success(), "{}", stderr(&learned));
+    let home = Home::learned(scenario, seed);
     let truths = simulate(scenario, seed).unwrap().test.truths;
     ALGORITHMS.map(|algorithm| {
         let found = compare(&commands(&home, algorithm), &truths);
@@ -205,8 +203,7 @@ fn only_learning_algorithms_ignore_polls() {
     let mut scenario = home_of(Framing::Http, 3);
     scenario.command.interval =
         DurationRange { min: SignedDuration::from_mins(15), max: SignedDuration::from_mins(20) };
-    let home = Home::new(&scenario, 61_071);
-    assert!(home.learn("model.toml", &[]).status.success());
+    let home = Home::learned(&scenario, 61_071);
     let settings = ALGORITHMS.map(|algorithm| format!("command-segmenter.algorithm={algorithm}"));
     let figures = home.compare("model.toml", &settings);
     let compared = figures["pipelines"].as_array().unwrap();

@@ -26,9 +26,7 @@ fn scenario(framing: Framing, (version, suite): (Version, Suite)) -> Scenario {
 
 /// The same home under other suites: same seed, same commands, other records.
 fn transfers(framing: Framing) {
-    let from = Home::new(&scenario(framing, (Version::Tls12, Suite::Aes128Gcm)), SEED);
-    let learned = from.learn("model.toml", &[]);
-    assert!(learned.status.success(), "{}", stderr(&learned));
+    let from = Home::learned(&scenario(framing, (Version::Tls12, Suite::Aes128Gcm)), SEED);
     let expected = from.figures("model.toml", &["--quiet"]);
     assert!(expected["after_pruning"]["precision"].as_f64().unwrap() >= 0.984, "{expected}");
     for suite in OTHERS {
@@ -77,32 +75,14 @@ fn transfers_between_sizes_and_ranges(framing: Framing) {
     }
 }
 
-#[test]
-fn websocket_between_sizes_and_ranges() {
-    transfers_between_sizes_and_ranges(Framing::Websocket);
-}
+support::tests_of! { transfers_between_sizes_and_ranges {
+    websocket_between_sizes_and_ranges(Framing::Websocket);
+    mqtt_between_sizes_and_ranges(Framing::Mqtt);
+    http_between_sizes_and_ranges(Framing::Http);
+} }
 
-#[test]
-fn mqtt_between_sizes_and_ranges() {
-    transfers_between_sizes_and_ranges(Framing::Mqtt);
-}
-
-#[test]
-fn http_between_sizes_and_ranges() {
-    transfers_between_sizes_and_ranges(Framing::Http);
-}
-
-#[test]
-fn websocket() {
-    transfers(Framing::Websocket);
-}
-
-#[test]
-fn mqtt() {
-    transfers(Framing::Mqtt);
-}
-
-#[test]
-fn http() {
-    transfers(Framing::Http);
-}
+support::tests_of! { transfers {
+    websocket(Framing::Websocket);
+    mqtt(Framing::Mqtt);
+    http(Framing::Http);
+} }

@@ -62,20 +62,11 @@ fn sizes(home: &Home, model: &str) -> (i64, Vec<(String, i64)>) {
     (overhead, model["action"].as_array().unwrap().iter().map(action).collect())
 }
 
-#[test]
-fn sizes_in_websocket_frames_are_those_that_labels_give() {
-    sizes_are_those_that_labels_give(Framing::Websocket, Suite::Aes128Gcm, Version::Tls12, 22_301);
-}
-
-#[test]
-fn sizes_in_mqtt_messages_are_those_that_labels_give() {
-    sizes_are_those_that_labels_give(Framing::Mqtt, Suite::ChaCha20Poly1305, Version::Tls12, 22_302);
-}
-
-#[test]
-fn sizes_in_http_messages_are_those_that_labels_give() {
-    sizes_are_those_that_labels_give(Framing::Http, Suite::Aes128Gcm, Version::Tls13, 22_303);
-}
+support::tests_of! { sizes_are_those_that_labels_give {
+    sizes_in_websocket_frames_are_those_that_labels_give(Framing::Websocket, Suite::Aes128Gcm, Version::Tls12, 22_301);
+    sizes_in_mqtt_messages_are_those_that_labels_give(Framing::Mqtt, Suite::ChaCha20Poly1305, Version::Tls12, 22_302);
+    sizes_in_http_messages_are_those_that_labels_give(Framing::Http, Suite::Aes128Gcm, Version::Tls13, 22_303);
+} }
 
 /// Without a label, and seven labels name them.
 fn sizes_are_those_that_labels_give(framing: Framing, suite: Suite, version: Version, seed: u64) {

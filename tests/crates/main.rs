@@ -47,7 +47,6 @@ mod frame {
     mod python;
     mod samples;
     mod specification;
-    mod stream;
 }
 mod learning {
     mod few_commands;

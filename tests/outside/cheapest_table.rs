@@ -58,8 +58,7 @@ struct Audited {
 
 impl Audited {
     fn new() -> Self {
-        let home = Home::new(&scenario(PaddingLayer::Body), SEED);
-        assert!(home.learn("model.toml", &[]).status.success());
+        let home = Home::learned(&scenario(PaddingLayer::Body), SEED);
         let best = best(&home, &["--table", home.path("table.json").to_str().unwrap()]);
         let table = PolicyFile::from_json(&fs::read_to_string(home.path("table.json")).unwrap()).unwrap().policy;
         let command = &best["padded"]["by_size"]["command"];

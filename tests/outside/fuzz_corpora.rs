@@ -61,65 +61,30 @@ impl Drop for Named<'_> {
     }
 }
 
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn capture_reader_survives_corpus_and_mutations() {
-    run("capture_reader", MUTATIONS, fuzz_targets::capture_reader);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn packet_parser_survives_corpus_and_mutations() {
-    run("packet_parser", MUTATIONS, fuzz_targets::packet_parser);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn record_finder_survives_corpus_and_mutations() {
-    run("record_finder", MUTATIONS, fuzz_targets::record_finder);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn frame_decoder_survives_corpus_and_mutations() {
-    run("frame_decoder", MUTATIONS, fuzz_targets::frame_decoder);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn model_file_survives_corpus_and_mutations() {
-    run("model_file", MUTATED_FILES, fuzz_targets::model_file);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn label_file_survives_corpus_and_mutations() {
-    run("label_file", MUTATED_FILES, fuzz_targets::label_file);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn inventory_file_survives_corpus_and_mutations() {
-    run("inventory_file", MUTATED_FILES, fuzz_targets::inventory_file);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn pipeline_file_survives_corpus_and_mutations() {
-    run("pipeline_file", MUTATED_FILES, fuzz_targets::pipeline_file);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn latency_histogram_survives_corpus_and_mutations() {
-    run("latency_histogram", MUTATED_FILES, fuzz_targets::latency_histogram);
-}
-
-#[test]
-#[ignore = "second tier: fuzzing takes minutes"]
-fn http_request_survives_corpus_and_mutations() {
-    run("http_request", MUTATED_FILES, fuzz_targets::http_request);
-}
+support::tests_of! { run {
+    #[ignore = "second tier: fuzzing takes minutes"]
+    capture_reader_survives_corpus_and_mutations("capture_reader", MUTATIONS, fuzz_targets::capture_reader);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    packet_parser_survives_corpus_and_mutations("packet_parser", MUTATIONS, fuzz_targets::packet_parser);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    record_finder_survives_corpus_and_mutations("record_finder", MUTATIONS, fuzz_targets::record_finder);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    frame_decoder_survives_corpus_and_mutations("frame_decoder", MUTATIONS, fuzz_targets::frame_decoder);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    model_file_survives_corpus_and_mutations("model_file", MUTATED_FILES, fuzz_targets::model_file);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    label_file_survives_corpus_and_mutations("label_file", MUTATED_FILES, fuzz_targets::label_file);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    inventory_file_survives_corpus_and_mutations("inventory_file", MUTATED_FILES, fuzz_targets::inventory_file);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    pipeline_file_survives_corpus_and_mutations("pipeline_file", MUTATED_FILES, fuzz_targets::pipeline_file);
+    #[ignore = "second tier: fuzzing takes minutes"]
+    latency_histogram_survives_corpus_and_mutations(
+        "latency_histogram", MUTATED_FILES, fuzz_targets::latency_histogram
+    );
+    #[ignore = "second tier: fuzzing takes minutes"]
+    http_request_survives_corpus_and_mutations("http_request", MUTATED_FILES, fuzz_targets::http_request);
+} }
 
 #[test]
 fn corpora_hold_the_seeds() {

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use sizeleak_decomposer::Decomposer;
-use sizeleak_frame::{Command, Correction, Frame, FrameWriter, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Frame, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::Stage;
+use support::streams::stream_of;
 
 const HOME: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
     [[action]]\nname = \"on\"\nsize = 7\n[[action]]\nname = \"off\"\nsize = 8\n[[action]]\nname = \"red\"\nsize = 12\n\
@@ -33,11 +34,7 @@ fn correction(size: u64, width: u64, epsilons: &[(i64, f64)]) -> Correction {
 fn emitted(decomposer: &mut Decomposer, correction: Correction) -> Vec<u8> {
     let mut out: Vec<Frame> = Vec::new();
     decomposer.process(correction, &mut out).unwrap();
-    let mut writer = FrameWriter::new(Vec::new());
-    for frame in &out {
-        writer.write(frame).unwrap();
-    }
-    writer.into_output().unwrap()
+    stream_of(&out)
 }
 
 proptest! {

@@ -3,7 +3,6 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use super::stream::encode;
 use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
@@ -11,6 +10,7 @@ use sizeleak_frame::{
     Packet, Packets, Protocol, ReadError, Record, RecurringClass, SCHEMA, Segment, Segments, Session, SharedList,
     Shift, SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
 };
+use support::streams::stream_of;
 
 fn hello() -> Frame {
     Frame::from(Hello { schema: SCHEMA, stage: "capture".into(), version: "0.1.0".into(), upstream: vec![] })
@@ -247,7 +247,7 @@ proptest! {
     #[test]
     fn any_frames_round_trip(bodies in prop::collection::vec(body(), 0..6), end in summary(), step in 1usize..50) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([end]).collect();
-        let bytes = encode(&frames);
+        let bytes = stream_of(&frames);
         let (read, error) = decode(SlowReader(&bytes, step));
         prop_assert!(error.is_none(), "{}", error.unwrap());
         prop_assert_eq!(read, frames);
@@ -256,13 +256,13 @@ proptest! {
     #[test]
     fn cut_stream_returns_its_whole_frames(bodies in prop::collection::vec(body(), 0..6), at: prop::sample::Index) {
         let frames = whole_stream(bodies);
-        let bytes = encode(&frames);
+        let bytes = stream_of(&frames);
         let at = at.index(bytes.len());
         let (read, error) = decode(&bytes[..at]);
         let cut = matches!(error, Some(ReadError::Cut { .. }));
         prop_assert!(cut);
         prop_assert_eq!(&frames[..read.len()], &read[..]);
-        prop_assert!(encode(&frames[..=read.len()]).len() > at, "no whole frame is left out");
+        prop_assert!(stream_of(&frames[..=read.len()]).len() > at, "no whole frame is left out");
     }
 
     /// A program that passes a stream on undecoded needs the bytes of each value and everything after the last one.
@@ -272,12 +272,12 @@ proptest! {
         step in 1usize..50,
     ) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).collect();
-        let bytes = encode(&frames);
+        let bytes = stream_of(&frames);
         let mut reader = FrameReader::new(SlowReader(&bytes, step));
         let mut read = Vec::new();
         for at in 0..frames.len() - 1 {
             reader.next_frame().unwrap();
-            prop_assert_eq!(reader.last_value(), &encode(&frames[..=at])[read.len()..]);
+            prop_assert_eq!(reader.last_value(), &stream_of(&frames[..=at])[read.len()..]);
             read.extend_from_slice(reader.last_value());
         }
         let (rest, mut input) = reader.into_rest();
@@ -295,7 +295,7 @@ proptest! {
     #[test]
     fn changed_byte_never_panics(bodies in prop::collection::vec(body(), 1..4), at: prop::sample::Index, byte: u8) {
         let frames = whole_stream(bodies);
-        let mut bytes = encode(&frames);
+        let mut bytes = stream_of(&frames);
         let at = at.index(bytes.len());
         bytes[at] = byte;
         decode(&bytes[..]);
@@ -326,7 +326,7 @@ fn encoding_of_a_record_is_fixed() {
         a968616e647368616b65c2";
     let golden: Vec<u8> =
         (0..golden.len()).step_by(2).map(|at| u8::from_str_radix(&golden[at..at + 2], 16).unwrap()).collect();
-    assert_eq!(encode(&[Frame::Record(record)]), golden);
+    assert_eq!(stream_of(&[Frame::Record(record)]), golden);
 }
 
 #[test]
@@ -343,14 +343,14 @@ fn encoding_of_a_segment_row_is_a_list_with_binary_payload() {
         acknowledgement: Some(300),
     });
     assert_eq!(
-        encode(&[Frame::from(batch)]),
+        stream_of(&[Frame::from(batch)]),
         [b"\x81\xa8segments\x91\x98\x05\x01\x01\x09\x18\x03\xc4\x02\x01\x02\xcd\x01\x2c".as_slice()].concat()
     );
 }
 
 #[test]
 fn unknown_fields_and_row_entries_are_ignored() {
-    let mut bytes = encode(&[hello()]);
+    let mut bytes = stream_of(&[hello()]);
     bytes.extend(b"\x81\xa7packets\x91\x98\x01\x01\x02\xc4\x01\xff\x00\x01\xa3new\x90");
     bytes.extend(b"\x81\xa7session\x86\xa7time_ns\x01\xa4flow\x02\xabserver_name\xc0");
     bytes.extend(b"\xabtls_version\xc0\xaccipher_suite\xc0\xa3new\x81\x01\x02");
@@ -369,15 +369,15 @@ fn unknown_fields_and_row_entries_are_ignored() {
 #[test]
 fn errors_describe_the_fault() {
     let message = |bytes: &[u8]| decode(bytes).1.unwrap().to_string();
-    let framed = |value: &[u8]| [&encode(&[hello()]), value].concat();
+    let framed = |value: &[u8]| [&stream_of(&[hello()]), value].concat();
     assert!(message(b"\xd4\xc3\xb2\xa1aaaaaaaaaaaaaaaa").contains("captures go through `capture` first"));
     assert!(message(b"").contains("is empty"));
-    assert!(message(&encode(&[Frame::Summary(Summary::default())])).contains("must begin with `hello`"));
-    assert!(message(&framed(&encode(&[hello()]))).contains("second `hello`"));
+    assert!(message(&stream_of(&[Frame::Summary(Summary::default())])).contains("must begin with `hello`"));
+    assert!(message(&framed(&stream_of(&[hello()]))).contains("second `hello`"));
     assert!(message(&framed(b"\x81\xa6record\x80")).contains("`record` that cannot be read: missing field"));
     assert!(message(&framed(b"\x82\xa1a\x01\xa1b\x02")).contains("one entry"));
     let newer = Frame::from(Hello { schema: 2, stage: "x".into(), version: "9".into(), upstream: vec![] });
-    assert!(message(&encode(&[newer])).contains("schema 2"));
+    assert!(message(&stream_of(&[newer])).contains("schema 2"));
     let deep = framed(&[b"\x81\xa6record".as_slice(), &[0x91; 5000], b"\x01"].concat());
     assert!(message(&deep).contains("cannot be read"));
 }
@@ -391,5 +391,5 @@ fn frame_above_the_size_limit_is_not_written() {
     writer.write(&hello()).unwrap();
     writer.flush().unwrap();
     drop(writer);
-    assert_eq!(bytes, encode(&[hello()]));
+    assert_eq!(bytes, stream_of(&[hello()]));
 }

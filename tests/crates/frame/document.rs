@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use super::samples::{Nulls, samples};
 use super::specification::{code, section, table};
-use super::stream::encode;
 use rmpv::Value;
 use sizeleak_frame::{
     BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Frame, FrameReader, Hello, KINDS, MAX_DEPTH,
     MAX_VALUE_BYTES, Packet, Packets, ReadError, SCHEMA, Segment, Segments, SingleReply, StageSummary, Summary,
     WeightedEpsilon,
 };
+use support::streams::stream_of;
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<Frame>, ReadError> {
     let mut reader = FrameReader::new(bytes);
@@ -55,7 +55,7 @@ fn encoded(nulls: Nulls) -> Vec<(String, Vec<(String, &'static str)>)> {
     let frames = samples(nulls);
     assert_eq!(frames.iter().map(Frame::kind).collect::<Vec<_>>(), KINDS, "a sample of every kind");
     let whole = |frame: &Frame| {
-        let value = rmpv::decode::read_value(&mut &encode(std::slice::from_ref(frame))[..]).unwrap();
+        let value = rmpv::decode::read_value(&mut &stream_of(std::slice::from_ref(frame))[..]).unwrap();
         let (kind, body) = value.as_map().unwrap()[0].clone();
         let kind = kind.as_str().unwrap().to_owned();
         match body.as_array() {
@@ -119,7 +119,7 @@ fn rows_are_in_the_documented_order() {
         ),
     ];
     for (kind, frame, expected) in named {
-        let value = rmpv::decode::read_value(&mut &encode(&[frame])[..]).unwrap();
+        let value = rmpv::decode::read_value(&mut &stream_of(&[frame])[..]).unwrap();
         let row = value[kind][0].as_array().unwrap().clone();
         let number = |value: &Value| value.as_u64().unwrap_or_else(|| value.as_slice().unwrap()[0].into());
         let cells = table(&section(kind)).into_iter().zip(&row);
@@ -164,7 +164,7 @@ fn worked_lines() -> Vec<(Vec<u8>, String)> {
 fn worked_example_decodes_to_its_frames() {
     let bytes: Vec<u8> = worked_lines().into_iter().flat_map(|(bytes, _)| bytes).collect();
     assert_eq!(decode(&bytes).unwrap(), worked_stream());
-    assert_eq!(encode(&worked_stream()), bytes);
+    assert_eq!(stream_of(&worked_stream()), bytes);
     let mut rest = &bytes[..];
     let values = std::iter::from_fn(|| (!rest.is_empty()).then(|| rmpv::decode::read_value(&mut rest).unwrap()));
     let lines: Vec<String> = values.map(|value| super::specification::json(&value)).collect();
@@ -210,9 +210,9 @@ fn documented_limits_match_the_code() {
 fn documented_variants_of_encoding_are_accepted() {
     let [hello, _, summary] = &worked_stream()[..] else { panic!() };
     let stream = |value: &Value| {
-        let mut bytes = encode(std::slice::from_ref(hello));
+        let mut bytes = stream_of(std::slice::from_ref(hello));
         rmpv::encode::write_value(&mut bytes, value).unwrap();
-        bytes.extend(encode(std::slice::from_ref(summary)));
+        bytes.extend(stream_of(std::slice::from_ref(summary)));
         decode(&bytes).map(|frames| frames[1].clone())
     };
     let map = |entries: &[(&str, Value)]| {

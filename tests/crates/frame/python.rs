@@ -8,7 +8,7 @@ use sizeleak_frame::{Frame, Hello, Record, Summary, Unknown};
 use super::document::decode;
 use super::samples::{Nulls, samples};
 use super::specification::code;
-use super::stream::encode;
+use support::streams::stream_of;
 
 /// Runs the stage on a stream; it drops records of less than 100 bytes.
 fn run(stream: &[u8]) -> Output {
@@ -37,7 +37,7 @@ fn input() -> [Frame; 5] {
 #[ignore = "second tier: needs python3 with msgpack"]
 fn python_stage_passes_long_records_on() {
     let frames = input();
-    let output = run(&encode(&frames));
+    let output = run(&stream_of(&frames));
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     let written = decode(&output.stdout).unwrap();
     let [Frame::Hello(hello), record, unknown, Frame::Summary(summary)] = &written[..] else { panic!("{written:?}") };
@@ -51,8 +51,8 @@ fn python_stage_passes_long_records_on() {
 #[test]
 #[ignore = "second tier: needs python3 with msgpack"]
 fn python_stage_reports_a_cut_stream() {
-    let stream = encode(&input());
-    let cuts = [encode(&input()[..4]).len(), stream.len() - 3, 0];
+    let stream = stream_of(&input());
+    let cuts = [stream_of(&input()[..4]).len(), stream.len() - 3, 0];
     for end in cuts {
         let output = run(&stream[..end]);
         assert_eq!(output.status.code(), Some(3), "cut at {end}: {output:?}");

@@ -5,14 +5,13 @@ use std::io::{self, ErrorKind};
 use std::thread;
 use std::time::Duration;
 
-use sizeleak_frame::{
-    Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
-};
+use sizeleak_frame::{Command, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what};
 use sizeleak_platform::runtime::{
     Emit, Input, Interrupt, Node, Outcome, Output, Runnable, Source, SourceCounts, SourceEmit, SourceNode, Stage,
     StageError, StreamInput, StreamOutput, channel,
 };
 use sizeleak_platform::telemetry::{FrameCounts, Latency, Telemetry};
+use support::streams::{frames_of, stream_of};
 
 /// Doubles every command, and holds the last one back until input ends.
 #[derive(Default)]
@@ -59,24 +58,6 @@ fn unknown() -> Frame {
     Frame::Unknown(Unknown { kind: "new".into(), value: vec![0x81, 0xa3, b'n', b'e', b'w', 0xc0] })
 }
 
-fn bytes(frames: &[Frame]) -> Vec<u8> {
-    let mut writer = FrameWriter::new(Vec::new());
-    for frame in frames {
-        writer.write(frame).unwrap();
-    }
-    writer.flush().unwrap();
-    writer.output().clone()
-}
-
-fn frames(bytes: &[u8]) -> Vec<Frame> {
-    let mut reader = FrameReader::new(bytes);
-    let mut frames = Vec::new();
-    while let Ok(Some(frame)) = reader.next_frame() {
-        frames.push(frame);
-    }
-    frames
-}
-
 fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
     let mut output = Vec::new();
     let outcome = Box::new(Node::new(Doubler::default())).run(
@@ -85,14 +66,14 @@ fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
         &Interrupt::new(),
         None,
     );
-    (outcome, frames(&output))
+    (outcome, frames_of(&output))
 }
 
 #[test]
 fn node_publishes_its_counters_on_the_meter() {
     let telemetry = Telemetry::new();
     let meter = telemetry.meter("doubler");
-    let input = bytes(&[hello(), command(5).into(), command(7).into(), summary()]);
+    let input = stream_of(&[hello(), command(5).into(), command(7).into(), summary()]);
     let mut node: Box<dyn Runnable> = Box::new(Node::new(Doubler::default()));
     node.set_meter(meter.clone());
     let mut output = StreamOutput::new(Vec::new());
@@ -107,7 +88,7 @@ fn node_publishes_its_counters_on_the_meter() {
 
 #[test]
 fn whole_stream_passes_through_with_hello_and_summary() {
-    let input = bytes(&[hello(), command(5).into(), unknown(), command(7).into(), summary()]);
+    let input = stream_of(&[hello(), command(5).into(), unknown(), command(7).into(), summary()]);
     let (outcome, output) = run(&input);
     assert_eq!(outcome, Outcome::Done);
     let kinds: Vec<&str> = output.iter().map(Frame::kind).collect();
@@ -124,7 +105,7 @@ fn whole_stream_passes_through_with_hello_and_summary() {
 
 #[test]
 fn cut_stream_ends_without_a_summary() {
-    let (outcome, output) = run(&bytes(&[hello(), command(5).into()]));
+    let (outcome, output) = run(&stream_of(&[hello(), command(5).into()]));
     assert!(
         matches!(&outcome, Outcome::Cut(cause) if cause.contains("`first` ended without its summary")),
         "{outcome:?}"
@@ -132,7 +113,7 @@ fn cut_stream_ends_without_a_summary() {
     let kinds: Vec<&str> = output.iter().map(Frame::kind).collect();
     assert_eq!(kinds, ["hello", "command", "notice"]);
 
-    let next = run(&bytes(&output)).0;
+    let next = run(&stream_of(&output)).0;
     assert!(
         matches!(&next, Outcome::Cut(cause) if cause.contains("`doubler`: the frame stream from `first`")),
         "{next:?}"
@@ -145,13 +126,13 @@ fn empty_input_is_a_cut_stream() {
     let (outcome, output) = run(b"");
     assert!(matches!(&outcome, Outcome::Cut(cause) if cause.contains("is empty")), "{outcome:?}");
     assert_eq!(output.iter().map(Frame::kind).collect::<Vec<_>>(), ["hello", "notice"]);
-    let next = run(&bytes(&output)).0;
+    let next = run(&stream_of(&output)).0;
     assert!(matches!(&next, Outcome::Cut(cause) if cause.contains("`doubler`: the frame stream is empty")), "{next:?}");
 }
 
 #[test]
 fn invalid_stream_fails_after_the_whole_frames() {
-    let input = [bytes(&[hello(), command(5).into()]), vec![0xc1]].concat();
+    let input = [stream_of(&[hello(), command(5).into()]), vec![0xc1]].concat();
     let (outcome, output) = run(&input);
     assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("0xc1")), "{outcome:?}");
     assert!(output.contains(&command(5).into()));
@@ -185,13 +166,13 @@ fn failure_of_finish_counts_only_for_a_whole_stream() {
             None,
         )
     };
-    assert_eq!(run(&bytes(&[hello(), summary()])), Outcome::Failed("there was no command".into()));
-    assert!(matches!(run(&bytes(&[hello()])), Outcome::Cut(cause) if cause.contains("`first` ended")));
+    assert_eq!(run(&stream_of(&[hello(), summary()])), Outcome::Failed("there was no command".into()));
+    assert!(matches!(run(&stream_of(&[hello()])), Outcome::Cut(cause) if cause.contains("`first` ended")));
 }
 
 #[test]
 fn failing_stage_sends_a_notice() {
-    let (outcome, output) = run(&bytes(&[hello(), command(1_000_000).into(), summary()]));
+    let (outcome, output) = run(&stream_of(&[hello(), command(1_000_000).into(), summary()]));
     assert_eq!(outcome, Outcome::Failed("an impossible size".into()));
     let Some(Frame::Notice(notice)) = output.last() else { panic!("{output:?}") };
     assert_eq!(notice.what, what::FAILED);
@@ -279,7 +260,7 @@ fn interrupted_source_sends_a_summary() {
     let outcome =
         Box::new(SourceNode::new(Counter(9))).run(None, &mut StreamOutput::new(&mut output), &interrupt, None);
     assert_eq!(outcome, Outcome::Interrupted);
-    assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
+    assert_eq!(frames_of(&output).last().map(Frame::kind), Some("summary"));
 }
 
 /// The time that the delayed output takes for a frame.

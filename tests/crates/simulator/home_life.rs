@@ -1,19 +1,13 @@
 //! The life of a home over weeks: its habits, attacks on it, and its commands as frames.
 
-use sizeleak_frame::{Command, Frame, FrameReader};
-use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings, Holiday};
+use sizeleak_frame::Command;
+use sizeleak_simulator::scenario::{Attack, AttackKind, Holiday};
 use sizeleak_simulator::{Scenario, Simulation, TestForm, Truth, simulate_as};
+use support::home::living;
+use support::streams::frames_of;
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
-
-fn living(days: u32) -> Scenario {
-    let mut scenario = Scenario::default();
-    scenario.learn.repeats = 0;
-    scenario.learn.random = 1;
-    scenario.habits = HabitSettings { days, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
-    scenario
-}
 
 fn frames(scenario: &Scenario) -> Simulation {
     simulate_as(scenario, 5, TestForm::Frames).unwrap()
@@ -39,13 +33,8 @@ fn frames_hold_the_commands_of_the_capture() {
     let sizes = |truths: &[Truth]| truths.iter().map(|truth| (truth.wire_size, truth.replies)).collect::<Vec<_>>();
     let sent = sizes(&frames.test.truths);
     assert!(sent.len() > 20 && sizes(&capture.test.truths).iter().zip(&sent).all(|(one, other)| one.0 == other.0));
-    let mut reader = FrameReader::new(&frames.test.bytes[..]);
-    let mut commands: Vec<Command> = Vec::new();
-    while let Some(frame) = reader.next_frame().unwrap() {
-        if let Frame::Command(command) = frame {
-            commands.push(*command);
-        }
-    }
+    let commands = frames_of(&frames.test.bytes).into_iter().filter_map(|frame| Command::try_from(frame).ok());
+    let commands: Vec<Command> = commands.collect();
     let read: Vec<_> = commands.iter().map(|command| (command.size as usize, command.replies as usize)).collect();
     assert_eq!(read, sent);
     assert!(commands.iter().all(|command| command.single_replies.len() == command.replies as usize));

@@ -4,14 +4,16 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use flate2::write::GzEncoder;
+use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use tempfile::TempDir;
 
 use crate::home::Home;
-use crate::programs::{example, root, write};
+use crate::programs::{example, root, sizeleak, stderr, stdout, write};
 use crate::rotation::{capture, packets, tree};
 
 /// The gateway of the point `attic`.
@@ -90,6 +92,31 @@ impl Archive {
         write(&attic, "2.cap", &whole[..whole.len() - 5]);
         symlink("../hall/home.pcap.1", attic.join("again")).unwrap();
     }
+}
+
+/// `sizeleak archive` of captures into a folder of results, by the bundled model.
+pub fn archive(captures: &Path, out: &Path, gateways: &str) -> Command {
+    let mut command = sizeleak("archive");
+    command.arg(captures).arg("-o").arg(out).args(["--gateway", gateways, "--model", &example("model.toml")]);
+    command
+}
+
+/// What a call of it says on stderr; it ends with this exit code.
+#[track_caller]
+pub fn said(command: &mut Command, code: i32) -> String {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {}", stderr(&output));
+    stderr(&output)
+}
+
+/// What `archive status` says of a folder of results.
+pub fn status(out: &Path) -> Value {
+    serde_json::from_slice(&stdout(sizeleak("archive status --format=json").arg(out))).unwrap()
+}
+
+/// The files of answers in a folder of results, with their content.
+pub fn answers(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    tree(&out.join("identifications"))
 }
 
 /// Makes the descriptions in a folder of results later than they are: a file that had just changed when it was described

@@ -1,20 +1,21 @@
-//! A simulated home on disk, and the program run on it as by a user.
+//! A home on disk, and the program run on it as by a user.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_simulator::{Scenario, Simulation, simulate};
+use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings};
+use sizeleak_simulator::{Scenario, Simulation, TestForm, simulate, simulate_as};
 use tempfile::TempDir;
 
-use crate::programs::{GATEWAY, feed, sizeleak, stderr, stdout, with};
+use crate::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, with};
 
-/// The captures, labels and inventory of a simulation, in a temporary folder.
+/// The captures, labels and inventory of a home, in a temporary folder.
 pub struct Home {
     folder: TempDir,
 }
@@ -36,6 +37,69 @@ impl<T> MadeOnce<T> {
 }
 
 impl Home {
+    /// The bundled home with its model, and the pipeline of the project, which names them.
+    pub fn bundled() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["learn.pcap", "learn.csv", "test.pcap", "test.csv", "inventory.toml", "model.toml"] {
+            fs::copy(root().join(example(name)), folder.path().join(name)).unwrap();
+        }
+        let pipeline = fs::read_to_string(root().join("pipeline.toml")).unwrap();
+        fs::write(folder.path().join("pipeline.toml"), pipeline.replace(&example(""), "")).unwrap();
+        Self { folder }
+    }
+
+    /// The bundled home as its model answers some weeks of it, and when it is attacked, in nanoseconds: the first 25 days
+    /// (`learned`) and 28 days with an attack on the last but two (`attacked`), as commands and as answers; a profile of the
+    /// former, `p.toml`; and the answers with all deviations from no profile, `deviations.frames`.
+    pub fn of_weeks() -> (Self, i64) {
+        const FILES: [&str; 6] = [
+            "learned.commands",
+            "learned.frames",
+            "attacked.commands",
+            "attacked.frames",
+            "p.toml",
+            "deviations.frames",
+        ];
+        static MADE: LazyLock<(i64, [Vec<u8>; FILES.len()])> = LazyLock::new(|| {
+            let home = Home::bundled();
+            let attack_ns = home.live_for_weeks();
+            (attack_ns, FILES.map(|name| fs::read(home.path(name)).unwrap()))
+        });
+        let (attack_ns, contents) = &*MADE;
+        let home = Self::bundled();
+        for (name, content) in FILES.into_iter().zip(contents) {
+            fs::write(home.path(name), content).unwrap();
+        }
+        (home, *attack_ns)
+    }
+
+    fn live_for_weeks(&self) -> i64 {
+        let mut scenario = living(25);
+        let learned = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
+        scenario.habits.days = 28;
+        scenario.habits.attacks = vec![Attack { kind: AttackKind::Burst, day: 26, at: None }];
+        let attacked = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
+        for (name, simulation) in [("learned", &learned), ("attacked", &attacked)] {
+            fs::write(self.path(&format!("{name}.commands")), &simulation.test.bytes).unwrap();
+            self.text(&format!("run {name}.commands --model model.toml -q -o {name}.frames"));
+        }
+        self.text("profile learned.frames --time-zone Europe/Berlin -q -o p.toml");
+        fs::write(self.path("empty.toml"), "schema = 1\ntime-zone = \"Europe/Berlin\"\n").unwrap();
+        let detector = with("detector", &format!("--profile {}", self.path("empty.toml").display()));
+        let found = feed(detector, fs::read(self.path("attacked.frames")).unwrap());
+        assert!(found.status.success(), "{}", stderr(&found));
+        fs::write(self.path("deviations.frames"), found.stdout).unwrap();
+        attacked.attacks[0].start_ns
+    }
+
+    /// A simulated home with a learned model.
+    pub fn learned(scenario: &Scenario, seed: u64) -> Self {
+        let home = Self::new(scenario, seed);
+        let output = home.learn("model.toml", &[]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        home
+    }
+
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
         static SIMULATIONS: MadeOnce<Simulation> = MadeOnce::new();
         let folder = tempfile::tempdir().unwrap();
@@ -59,6 +123,37 @@ impl Home {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What a file of the home holds, as text.
+    pub fn text_of(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The program in the home's folder, with arguments, split at spaces.
+    pub fn sizeleak(&self, arguments: &str) -> Command {
+        let mut command = sizeleak(arguments);
+        command.current_dir(self.folder());
+        command
+    }
+
+    /// What the program prints in the home's folder. It must succeed.
+    pub fn text(&self, arguments: &str) -> String {
+        String::from_utf8(stdout(&mut self.sizeleak(arguments))).unwrap()
+    }
+
+    /// The same, as JSON.
+    pub fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.text(arguments)).unwrap()
+    }
+
+    /// A run of the program in the home's folder.
+    pub fn run(&self, arguments: &str) -> Output {
+        run(&mut self.sizeleak(arguments))
     }
 
     /// The records of one of its captures as a stream.
@@ -154,6 +249,14 @@ pub fn small() -> Scenario {
     let mut scenario = Scenario::default();
     scenario.learn.random = 60;
     scenario.test.commands = 40;
+    scenario
+}
+
+/// A home that lives for so many days, with hardly a command to learn from.
+pub fn living(days: u32) -> Scenario {
+    let mut scenario = Scenario::default();
+    (scenario.learn.repeats, scenario.learn.random) = (0, 1);
+    scenario.habits = HabitSettings { days, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
     scenario
 }
 

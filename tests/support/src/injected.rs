@@ -25,8 +25,12 @@ pub struct Traffic(pub Vec<(Duration, Vec<u8>)>);
 impl Traffic {
     /// The bundled capture.
     pub fn bundled() -> Self {
-        let bytes = std::fs::read(root().join(example("test.pcap"))).unwrap();
-        let mut reader = PcapReader::new(&bytes[..]).unwrap();
+        Self::of(&std::fs::read(root().join(example("test.pcap"))).unwrap())
+    }
+
+    /// The packets of a classic pcap.
+    pub fn of(pcap: &[u8]) -> Self {
+        let mut reader = PcapReader::new(pcap).unwrap();
         let mut packets = Vec::new();
         while let Some(packet) = reader.next_packet() {
             let packet = packet.unwrap();

@@ -48,6 +48,16 @@ pub fn sizeleak(arguments: &str) -> Command {
     with("sizeleak", arguments)
 }
 
+/// A line of a shell in a folder, where the programs of this package are on the PATH, and examples in `$EXAMPLES`.
+pub fn shell(folder: &Path, line: &str) -> Command {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([built()].into_iter().chain(env::split_paths(&path))).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(folder).stdin(Stdio::null()).env("PATH", path);
+    shell.env("HOME", folder).env("EXAMPLES", root().join("examples")).env_remove("COLUMNS");
+    shell
+}
+
 /// The seven stages of a pipeline, in order.
 pub const STAGES: [&str; 7] =
     ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];

@@ -16,8 +16,25 @@ pub fn assert_shown(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// Runs of programs, one after another: the command line, what goes to stdout, what goes to stderr behind `!`, and an
-/// exit code that is not 0.
+/// What a program has printed, frames only as that word: what goes to stdout, what goes to stderr behind `!`, and an exit
+/// code that is not 0.
+pub fn printed(output: &Output) -> String {
+    let mut text = match std::str::from_utf8(&output.stdout) {
+        Ok(printed) => printed.to_owned(),
+        Err(_) => "(frames)\n".to_owned(),
+    };
+    for line in stderr(output).lines() {
+        write!(text, "! {line}").unwrap();
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    if let Some(code) = output.status.code().filter(|code| *code != 0) {
+        _ = writeln!(text, "exit code {code}");
+    }
+    text
+}
+
+/// Runs of programs, one after another: the command line, and what is [`printed`].
 #[derive(Default)]
 pub struct Transcript {
     text: String,
@@ -51,19 +68,7 @@ impl Transcript {
         let words = command.get_args().map(|word| word.to_string_lossy());
         let program = Path::new(command.get_program()).file_name().unwrap().to_string_lossy();
         let line = [program].into_iter().chain(words).collect::<Vec<_>>().join(" ");
-        let mut text = format!("$ {line}\n");
-        match std::str::from_utf8(&output.stdout) {
-            Ok(printed) => text.push_str(printed),
-            Err(_) => text.push_str("(frames)\n"),
-        }
-        for line in stderr(output).lines() {
-            write!(text, "! {line}").unwrap();
-            text.truncate(text.trim_end().len());
-            text.push('\n');
-        }
-        if let Some(code) = output.status.code().filter(|code| *code != 0) {
-            _ = writeln!(text, "exit code {code}");
-        }
+        let mut text = format!("$ {line}\n{}", printed(output));
         for (folder, word) in &self.folders {
             text = text.replace(folder, word);
         }
