@@ -1,8 +1,7 @@
 //! `sizeleak audit` as a user runs it: its figures are those that other programs compute from the same probabilities.
 
-use std::fs;
 use std::path::Path;
-use std::process::{self, Command};
+use std::process::Command;
 use support::programs;
 
 use serde_json::Value;
@@ -56,12 +55,6 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&stdout(audit(arguments).arg("--format=json"))).unwrap()
 }
 
-fn failure(arguments: &[&str]) -> (Option<i32>, String) {
-    let output: process::Output = audit(arguments).output().unwrap();
-    assert!(output.stdout.is_empty(), "{arguments:?}");
-    (output.status.code(), stderr(&output))
-}
-
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
@@ -83,15 +76,6 @@ fn listed(joint: &Joint) -> String {
         format!("{secret},{size} {},{probability:e}\n", replies.join(" "))
     };
     "secret,observable,probability\n".to_owned() + &joint.entries.iter().map(row).collect::<String>()
-}
-
-#[test]
-fn it_begins_with_a_sentence_and_fits_80_columns() {
-    let text = String::from_utf8(stdout(&mut audit(&["--prior", "devices", "--decay", "0.75"]))).unwrap();
-    let sentence = "An observer who sees only sizes names the exact command in 61 % of cases\n(guessing: 6 %).\n";
-    assert!(text.starts_with(sentence), "{text}");
-    assert!(text.contains("12 plug, 4 lamp; 7 actions; 85,932 commands"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
@@ -152,55 +136,4 @@ fn fbleau_estimates_from_samples_what_is_computed() {
         // Three standard errors of 5000 samples.
         assert!((estimate - named).abs() < 3.0 * (named * (1.0 - named) / 5000.0).sqrt(), "{estimate}, not {named}");
     }
-}
-
-#[test]
-fn another_inventory_drops_the_actions_that_no_device_has() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = audit(&["--inventory", &small(folder.path()), "--format=json"]).output().unwrap();
-    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(figures["actions"], serde_json::json!(["on", "off", "dim", "colour"]));
-    assert_eq!(figures["most_actions"], 4);
-    let note = stderr(&output);
-    assert!(note.contains("left out: toggle, timer, white"), "{note}");
-}
-
-#[test]
-fn a_secret_with_one_value_has_no_figure_for_any_observer() {
-    let folder = tempfile::tempdir().unwrap();
-    let plugs = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n";
-    let plugs = write(folder.path(), "plugs.toml", plugs).display().to_string();
-    let shown = String::from_utf8(stdout(&mut audit(&["--inventory", &plugs]))).unwrap();
-    let of_types =
-        shown.lines().skip_while(|line| !line.starts_with("named correctly")).take_while(|line| !line.is_empty());
-    let of_types: Vec<&str> = of_types.filter(|line| line.starts_with("by ")).collect();
-    assert!(of_types.len() == 4 && of_types.iter().all(|line| line.ends_with('–')), "{shown}");
-}
-
-#[test]
-fn figures_that_cannot_be_computed_are_refused_with_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    let model = fs::read_to_string(programs::root().join(example("model.toml"))).unwrap();
-    let without = |name: &str, from: &str, to: &str| {
-        let (before, rest) = model.split_once(from).unwrap();
-        let (_, after) = rest.split_once(to).unwrap();
-        let path = write(folder.path(), name, format!("{before}{to}{after}"));
-        let output = sizeleak("audit --model").arg(path).args(["--prior", "flat"]).output().unwrap();
-        (output.status.code(), stderr(&output))
-    };
-    let (code, error) = without("free.toml", "[[device]]", "# Shares");
-    assert!(code == Some(2) && error.contains("name an inventory with `--inventory`"), "{error}");
-    let (code, error) = failure(&["--section", "2"]);
-    assert!(code == Some(2) && error.contains("no section 2"), "{error}");
-    let (code, error) = failure(&["--decay", "0"]);
-    assert!(code == Some(2) && error.contains("above 0"), "{error}");
-    let huge = "[[device]]\nname = \"plug\"\ncount = 60000\nactions = [\"on\", \"off\"]\n\
-        [[device]]\nname = \"lamp\"\ncount = 60000\nactions = [\"off\", \"dim\"]\n\
-        [[device]]\nname = \"blind\"\ncount = 60000\nactions = [\"dim\", \"timer\"]\n\
-        [[device]]\nname = \"lock\"\ncount = 60000\nactions = [\"timer\", \"white\", \"colour\", \"toggle\"]\n";
-    let huge = write(folder.path(), "huge.toml", huge);
-    let (code, error) = failure(&["--inventory", huge.to_str().unwrap()]);
-    assert!(code == Some(1) && error.contains("too many combinations"), "{error}");
-    let (code, error) = failure(&["--inventory", "no-such.toml"]);
-    assert!(code == Some(1) && error.contains("no-such.toml"), "{error}");
 }
