@@ -26,5 +26,5 @@ macro_rules! pages {
 }
 
 pages! {
-    audit kinds_without_a_model one_or_none unsaid
+    audit evaluation exports kinds_without_a_model learning measure one_or_none survey tunnels unsaid
 }

@@ -3,16 +3,8 @@
 use std::fs;
 use std::process::Output;
 
-use support::home::{Home, assert_fails, run, small};
+use support::home::{Home, run, small};
 use support::programs::{GATEWAY, root, sizeleak, stderr};
-
-/// A home with a learned model.
-fn home_with_model(seed: u64) -> Home {
-    let home = Home::new(&small(), seed);
-    let output = home.learn("model.toml", &[]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    home
-}
 
 /// The first paragraph, on one line.
 fn first_sentence(output: &Output) -> String {
@@ -22,7 +14,7 @@ fn first_sentence(output: &Output) -> String {
 
 #[test]
 fn first_sentence_says_what_the_figures_and_the_labels_say() {
-    let home = home_with_model(3);
+    let home = Home::learned(&small(), 3);
     let figures = home.figures("model.toml", &["--quiet"]);
     let conclusion = &figures["conclusion"];
     let named = figures["after_pruning"]["top_1"].as_f64().unwrap() / 40.0;
@@ -43,17 +35,6 @@ fn first_sentence_says_what_the_figures_and_the_labels_say() {
     assert!(sentence.starts_with(&start) && sentence.ends_with(&end), "{sentence}");
     let sizes = first_sentence(&home.evaluate("model.toml", &["--quiet", "--set", "pruner.mode=none"]));
     assert!(sizes.starts_with("An observer who sees only sizes names"), "{sizes}");
-}
-
-#[test]
-fn nothing_is_concluded_with_a_model_that_does_not_fit() {
-    let home = home_with_model(3);
-    let model = fs::read_to_string(home.path("model.toml")).unwrap();
-    let changed = model.lines().map(|line| if line.starts_with("size = ") { "size = 91" } else { line });
-    fs::write(home.path("changed.toml"), changed.collect::<Vec<_>>().join("\n")).unwrap();
-    let output = home.evaluate("changed.toml", &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(first_sentence(&output), "This model does not fit this gateway, so nothing can be concluded.");
 }
 
 /// A home whose commands have one action each, and a model that was learned from them: it knows kinds, no sizes of actions.
@@ -82,28 +63,8 @@ fn kinds_of_commands_are_not_called_exact_actions() {
 }
 
 #[test]
-fn labels_without_a_command_are_in_the_first_sentence() {
-    let home = home_with_model(3);
-    let whole = fs::read(home.path("test.pcap")).unwrap();
-    fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
-    let output = home.evaluate("model.toml", &["--quiet"]);
-    let sentence = first_sentence(&output);
-    let missed = sentence.split_once("of 40 commands, ").unwrap().1.split_once(" of which were not found; ").unwrap().0;
-    assert!((6..40).contains(&missed.parse::<u32>().unwrap()), "{sentence}");
-}
-
-#[test]
-fn with_parts_of_the_labels_the_first_sentence_comes_first_too() {
-    let home = home_with_model(3);
-    let mut command = sizeleak("evaluate --folds 3");
-    command.arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv")).args(["--gateway", GATEWAY]);
-    let sentence = first_sentence(&run(&mut command));
-    assert!(sentence.starts_with("An observer who sees only sizes and replies names"), "{sentence}");
-}
-
-#[test]
 fn shares_have_intervals() {
-    let home = home_with_model(3);
+    let home = Home::learned(&small(), 3);
     let figures = home.figures("model.toml", &["--quiet"]);
     for when in ["before_pruning", "after_pruning"] {
         let score = &figures[when];
@@ -118,7 +79,7 @@ fn shares_have_intervals() {
 
 #[test]
 fn figures_follow_from_the_details() {
-    let home = home_with_model(4);
+    let home = Home::learned(&small(), 4);
     let details = home.path("details.csv");
     let figures = home.figures("model.toml", &["--details", details.to_str().unwrap()]);
     let mut reader = csv::Reader::from_path(details).unwrap();
@@ -144,36 +105,10 @@ fn figures_follow_from_the_details() {
     assert_eq!(figures["actions"][0]["count"], on);
 }
 
-/// All keys of a JSON value, at any depth.
-fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
-    match value {
-        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
-            found.push(key.clone());
-            keys(value, found);
-        }),
-        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
-        _ => {}
-    }
-}
-
-#[test]
-fn every_json_key_is_described() {
-    let home = home_with_model(3);
-    let figures = home.figures("model.toml", &[]);
-    let described = fs::read_to_string(root().join("docs/reference.md")).unwrap();
-    let mut found = Vec::new();
-    keys(&figures, &mut found);
-    assert!(found.len() > 60);
-    let words: Vec<&str> = described.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-    for key in found {
-        assert!(words.contains(&&*key), "{key} is not described");
-    }
-}
-
 /// Credible sets grow with the probability they hold, and the confusion matrix contains every occurrence of an action.
 #[test]
 fn figures_are_consistent() {
-    let home = home_with_model(4);
+    let home = Home::learned(&small(), 4);
     assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
     let [narrow, wide] = ["0.5", "0.95"].map(|share| home.figures("model.toml", &["--credible", share]));
     for when in ["before_pruning", "after_pruning"] {
@@ -196,37 +131,10 @@ fn figures_are_consistent() {
     }
 }
 
-#[test]
-fn labels_without_a_command_count_as_missed() {
-    let home = home_with_model(3);
-    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
-    let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
-    // One label is removed, another is a day late.
-    lines.remove(5);
-    let late = lines[9].split_once(',').unwrap();
-    lines[9] = format!("{},{}", late.0.split_once('.').unwrap().0.parse::<u64>().unwrap() + 86_400, late.1);
-    fs::write(home.path("test.csv"), lines.join("\n")).unwrap();
-    let details = home.path("details.csv");
-    let output = home.evaluate("model.toml", &["--format=json", "--details", details.to_str().unwrap()]);
-    let message = stderr(&output);
-    assert!(
-        output.status.success() && message.contains("line 10 (") && message.contains("2 of 40 commands"),
-        "{message}"
-    );
-    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let [commands, matched, missed, spurious] =
-        ["commands", "matched", "missed", "spurious"].map(|key| figures[key].as_u64().unwrap());
-    assert_eq!((commands, matched, missed, spurious), (39, 38, 1, 2));
-    assert!(figures["after_pruning"]["precision"].as_f64().unwrap() <= 38.0 / 39.0);
-    let details = fs::read_to_string(details).unwrap();
-    assert_eq!(details.lines().filter(|line| line.contains(",spurious,")).count(), 2);
-    assert_eq!(details.lines().filter(|line| line.contains(",missed,")).count(), 1);
-}
-
 /// With truncated lists the truth is still found or reported as undecided, and never found more often.
 #[test]
 fn truncated_lists_never_improve_the_figures() {
-    let home = home_with_model(4);
+    let home = Home::learned(&small(), 4);
     let whole = home.figures("model.toml", &[]);
     for limit in ["decomposer.limit=1", "decomposer.limit=20"] {
         let cut = home.figures("model.toml", &["--set", limit, "--quiet"]);
@@ -243,7 +151,7 @@ fn truncated_lists_never_improve_the_figures() {
 
 #[test]
 fn custom_pipeline_is_evaluated() {
-    let home = home_with_model(4);
+    let home = Home::learned(&small(), 4);
     let standard = home.figures("model.toml", &[]);
     let stages = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
         [[stage]]\nrun = \"command-segmenter\"\n[[stage]]\nrun = \"epsilon-corrector\"\n\
@@ -266,7 +174,7 @@ fn custom_pipeline_is_evaluated() {
 #[test]
 fn sessions_without_a_handshake_are_assumed_to_use_the_models_cipher_suite() {
     let mut scenario = small();
-    let home = home_with_model(3);
+    let home = Home::learned(&small(), 3);
     scenario.capture.mid_stream = true;
     let mid_stream = Home::new(&scenario, 3);
     fs::copy(home.path("model.toml"), mid_stream.path("model.toml")).unwrap();
@@ -282,50 +190,6 @@ fn sessions_without_a_handshake_are_assumed_to_use_the_models_cipher_suite() {
     let known = home.evaluate("wire.toml", &["--format=json"]);
     assert!(known.status.success() && stderr(&known).contains("taken to be of the same suite"), "{}", stderr(&known));
     assert_eq!(home.figures("wire.toml", &[])["matched"], 40);
-}
-
-#[test]
-fn errors_are_one_sentence() {
-    let home = home_with_model(3);
-    let model = fs::read_to_string(home.path("model.toml")).unwrap();
-    let with_model = |text: &str| {
-        fs::write(home.path("changed.toml"), text).unwrap();
-        home.evaluate("changed.toml", &[])
-    };
-    assert_fails(&with_model(&model.replace("schema = 2", "schema = 3")), 1, &["changed.toml", "schema 3 is newer"]);
-    assert_fails(&with_model(&model.replace("schema = 2", "")), 1, &["changed.toml", "not a model"]);
-    assert_fails(&home.evaluate("test.pcap", &[]), 1, &["test.pcap"]);
-    assert_fails(&home.evaluate("none.toml", &[]), 1, &["none.toml"]);
-    assert_fails(&home.evaluate("model.toml", &["--set", "pruner.modes=paper"]), 2, &["modes"]);
-    assert_fails(&home.evaluate("model.toml", &["--pipeline", "none/pipeline.toml"]), 1, &["none/pipeline.toml"]);
-    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
-    fs::write(home.path("test.csv"), labels.replace("toggle", "dance")).unwrap();
-    let unknown = home.evaluate("model.toml", &[]);
-    let said = stderr(&unknown);
-    assert!(unknown.status.success() && said.contains("test.csv: the model does not know `dance`"), "{said}");
-    fs::write(home.path("test.csv"), labels.lines().next().unwrap()).unwrap();
-    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.csv", "no row"]);
-    fs::write(home.path("test.csv"), labels).unwrap();
-    fs::write(home.path("test.pcap"), "not a capture").unwrap();
-    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.pcap"]);
-}
-
-#[test]
-fn truncated_capture_is_evaluated_up_to_the_damage() {
-    let home = home_with_model(3);
-    let whole = fs::read(home.path("test.pcap")).unwrap();
-    fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
-    let output = home.evaluate("model.toml", &["--format=json", "--quiet"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("test.pcap") && stderr(&output).contains("before the damage"),
-        "{}",
-        stderr(&output)
-    );
-    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let [matched, missed] = ["matched", "missed"].map(|key| figures[key].as_u64().unwrap());
-    assert!(matched > 5 && missed > 5 && matched + missed == 40, "{figures}");
 }
 
 #[test]
@@ -362,4 +226,33 @@ fn commands_that_were_learned_are_named_whatever_their_capture() {
     copy[16..20].copy_from_slice(&200_000_u32.to_le_bytes());
     fs::write(home.path("copy.pcap"), copy).unwrap();
     assert_eq!(warned("copy.pcap", "odd.csv"), Some(format!("{learned} of these {learned} commands")));
+}
+
+/// All keys of a JSON value, at any depth.
+fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys(value, found);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_of_a_report_is_in_the_document() {
+    let home = Home::bundled();
+    let document = fs::read_to_string(root().join("docs/reference.md")).unwrap();
+    let words: Vec<&str> = document.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    for (report, is_quoted) in [("evaluate", false), ("evaluate standard pruner.mode=none", false), ("measure", true)] {
+        let mut found = Vec::new();
+        let traffic = "test.pcap --labels test.csv --model model.toml -q --format=json";
+        keys(&home.json(&format!("{report} {traffic}")), &mut found);
+        let is_there = |key: &&String| {
+            if is_quoted { document.contains(&format!("`{key}`")) } else { words.contains(&key.as_str()) }
+        };
+        let unknown: Vec<&String> = found.iter().filter(|key| !is_there(key)).collect();
+        assert!(found.len() > 60 && unknown.is_empty(), "{report}: {unknown:?}");
+    }
 }

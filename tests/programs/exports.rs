@@ -6,10 +6,11 @@ use std::process::Command;
 
 use serde_json::Value;
 use sizeleak_frame::{
-    Actions, Candidate, Command as CommandFrame, Flow, FlowId, Frame, FrameReader, FrameWriter, Hello, Identification,
-    Record, Session, SharedList, SingleReply, Summary, Transport,
+    Actions, Candidate, Command as CommandFrame, Flow, FlowId, Frame, Hello, Identification, Session, SharedList,
+    SingleReply, Summary, Transport,
 };
 use support::programs::{example, feed, pipe, seven, sizeleak, stderr, stdout};
+use support::streams::{answers_of, stream_of};
 
 /// A flow's number that a float cannot hold.
 const FLOW: u64 = u64::MAX - 1;
@@ -74,9 +75,7 @@ fn odd_stream() -> Vec<u8> {
     }
     answers.push(Identification::unanswered(command(-1, SharedList::default())).into());
     let frames = [&[hello.into(), flow.into(), session.into()][..], &answers, &[Summary::default().into()]].concat();
-    let mut writer = FrameWriter::new(Vec::new());
-    writer.write_all(&frames).unwrap();
-    writer.into_output().unwrap()
+    stream_of(&frames)
 }
 
 /// What every stage of the pipe makes of the bundled home.
@@ -113,13 +112,8 @@ fn every_row_of_a_flow_names_it_as_text_with_its_gateway_and_service() {
 #[test]
 fn flow_in_exports_is_the_number_in_frames() {
     let stream = stream_after(7);
-    let mut reader = FrameReader::new(&stream[..]);
-    let mut numbers = Vec::new();
-    while let Some(frame) = reader.next_frame().unwrap() {
-        if let Frame::Identification(identification) = frame {
-            numbers.push(identification.command.flow);
-        }
-    }
+    let numbers: Vec<u64> = answers_of(&stream).iter().map(|answer| answer.command.flow).collect();
+    assert!(numbers.iter().any(|flow| *flow > 1 << 53), "a float would not hold them");
     let ids = json_rows(&stream, "identification").into_iter().map(|row| row["flow"].as_str().unwrap().to_owned());
     assert_eq!(ids.map(|id| id.parse::<FlowId>().unwrap().0).collect::<Vec<_>>(), numbers);
 }
@@ -215,82 +209,4 @@ fn zeek_logs_of_other_kinds_and_odd_names_read_back() {
     assert_eq!(lengths(log["rows"].as_array().unwrap()), lengths(&records));
     let none = zeek_log(&stream, "command");
     assert!(none["rows"].as_array().unwrap().is_empty() && none["is_closed"] == true, "a log without rows is one too");
-}
-
-#[test]
-fn zeek_log_of_a_cut_stream_is_not_closed() {
-    let stream = odd_stream();
-    let output = feed(sizeleak("frames --format zeek --kind identification"), stream[..stream.len() - 5].to_vec());
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert!(output.status.code() == Some(3) && !text.contains("#close"), "{text}");
-    assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 4, "what was complete is there");
-}
-
-#[test]
-fn zeek_log_is_of_one_kind_that_names_flows() {
-    for (options, words) in [
-        ("", "a Zeek file holds one kind"),
-        ("--kind packets", "`packets` has none"),
-        ("--kind dance", "`dance` has no columns"),
-    ] {
-        let output = feed(sizeleak(&format!("frames --format zeek {options}")), Vec::new());
-        assert!(output.status.code() == Some(2) && stderr(&output).contains(words), "{options}: {}", stderr(&output));
-    }
-}
-
-#[test]
-fn run_writes_the_same_log_as_frames() {
-    let direct = stdout(&mut sizeleak("run pipeline.toml --quiet --format zeek"));
-    assert_eq!(direct, exported(&stream_after(7), "zeek", "identification"));
-}
-
-#[test]
-fn rows_of_an_ordinary_flow_fit_80_columns() {
-    let table = String::from_utf8(stdout(&mut sizeleak("run pipeline.toml --quiet"))).unwrap();
-    let mut lines = table.lines();
-    assert_eq!(lines.next(), Some("2026-01-06  gateway 192.168.1.20  service hub.example"));
-    // Actions are never cut: a command with four or more kinds of them may be wider, and a twin stands behind the row.
-    let rows = || table.lines().map(|line| line.split(" or ").next().unwrap_or(line));
-    let ordinary = || rows().filter(|line| line.matches(", ").count() < 3);
-    assert!(ordinary().all(|line| line.chars().count() <= 80), "{table}");
-    assert!(table.lines().count() == 309 && ordinary().count() > 200, "{}", ordinary().count());
-}
-
-#[test]
-fn times_of_messages_and_tables_are_rfc_3339() {
-    let stream = stream_after(3);
-    let table = feed(sizeleak("frames --kind record"), stream.clone()).stdout;
-    let table = String::from_utf8(table).unwrap();
-    assert!(table.starts_with("record      2026-01-06T08:00:0"), "{}", &table[..60]);
-    let local = feed(
-        {
-            let mut frames = sizeleak("frames --kind record --time local");
-            frames.env("TZ", "XYZ-5:30");
-            frames
-        },
-        stream,
-    )
-    .stdout;
-    assert!(
-        String::from_utf8(local).unwrap().contains("  2026-01-06T13:30:02.024700+05:30  flow F"),
-        "by the clock of --time"
-    );
-    let run = sizeleak("run pipeline.toml -v").output().unwrap();
-    assert!(stderr(&run).contains("assumed at 2026-01-06T08:07:49.220509Z, flow F"), "{}", stderr(&run));
-}
-
-/// A record's frame keeps the number: exports alone have the text.
-#[test]
-fn frames_keep_the_number_of_a_flow() {
-    let frames = stream_after(3);
-    let again = feed(sizeleak("frames --format ndjson --kind record"), frames.clone()).stdout;
-    assert!(String::from_utf8(again).unwrap().contains("\"flow\":\"F"));
-    let mut reader = FrameReader::new(&frames[..]);
-    let mut flows = Vec::new();
-    while let Some(frame) = reader.next_frame().unwrap() {
-        if let Frame::Record(Record { flow, .. }) = frame {
-            flows.push(flow);
-        }
-    }
-    assert!(flows.iter().any(|flow| *flow > 1 << 53), "a float would not hold them");
 }

@@ -7,7 +7,7 @@ use std::process::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use support::home::{Home, assert_fails, run, small};
-use support::programs::{self, GATEWAY, example, sizeleak, stderr, unbroken};
+use support::programs::{self, GATEWAY, sizeleak, stderr};
 
 /// Learns from labels that are written in another form; the model's text.
 fn model(home: &Home, labels: &str, more: &[&str]) -> String {
@@ -84,19 +84,6 @@ fn list_of_actions_gives_the_same_model_as_columns() {
     }
     // The first labels are each action alone, in the order of the columns.
     assert_eq!(model(&home, &list, &[]), model(&home, &labels, &[]));
-}
-
-#[test]
-fn single_labels_beyond_the_inventory_are_left_out() {
-    let home = Home::new(&small(), 3);
-    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
-    let output = learn(&home, &format!("{labels}1767600000,0,0,0,0,9,0,0\n"), &[]);
-    assert!(output.status.success(), "{}", unbroken(&output));
-    assert!(unbroken(&output).contains("1 of 103 labels is left out") && unbroken(&output).contains("line 104"));
-    let output = learn(&home, &labels.replace("toggle", "dance"), &[]);
-    assert!(unbroken(&output).contains("no device of the inventory has the action `dance`"), "{}", unbroken(&output));
-    let unknown = "time,dance\n1767600000,1\n";
-    assert_fails(&learn(&home, unknown, &["--quiet"]), 1, &["changed.csv", "`dance`", "inventory"]);
 }
 
 #[test]
@@ -178,31 +165,4 @@ fn logs_and_times_from_the_start_give_the_same_model() {
     assert!(converted.status.success() && stderr(&converted).contains("102 commands"), "{}", stderr(&converted));
     let plain = fs::read_to_string(home.path("plain.csv")).unwrap();
     assert_eq!(sizes(&model(&home, &plain, &[])), sizes(&expected));
-}
-
-#[test]
-fn toml_in_the_place_of_labels_is_named_with_what_labels_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let written = |name: &str, text: &str| programs::write(folder.path(), name, text).display().to_string();
-    let map =
-        "# of the log\ntime = \"when\"\nentity = [\"device\"]\nstate = \"value\"\n[actions.\"lamp\"]\non = \"on\"\n";
-    for (file, what) in [
-        (example("inventory.toml"), "an inventory, which `--inventory` names"),
-        (example("model.toml"), "a model, which `--model` names"),
-        (written("map.toml", map), "a map of a log, which `--label-map` names"),
-        (written("inventory.txt", "[[device]]\nname = 7 7\n"), "an inventory, which `--inventory` names"),
-        (written("stages.toml", "[[stage]]\nrun = \"capture\"\n"), "TOML"),
-        (written("other.toml", "[[rule]]\nname = \"on\"\n"), "TOML"),
-    ] {
-        let said = format!("{file} is {what}, and no labels: give CSV with a column `time` and one for each action");
-        let learn = format!("learn {} --gateway {GATEWAY} -o - --labels {file}", example("learn.pcap"));
-        let audit = format!("measure {} --gateway {GATEWAY} --labels {file}", example("test.pcap"));
-        for command in
-            [format!("labels {file}"), learn, audit, format!("plot {} --labels {file}", example("test.pcap"))]
-        {
-            assert_fails(&sizeleak(&command).output().unwrap(), 2, &[&said]);
-        }
-    }
-    let missing = folder.path().join("none.toml");
-    assert_fails(&sizeleak("labels").arg(&missing).output().unwrap(), 1, &["none.toml", "No such file"]);
 }

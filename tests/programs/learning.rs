@@ -9,7 +9,7 @@ use sizeleak_model::{Basis, Model, RecordLayout};
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
 use support::home::{Home, assert_fails, run, small};
-use support::programs::{GATEWAY, sizeleak, stderr, unbroken};
+use support::programs::{GATEWAY, sizeleak, stderr};
 
 fn learned(home: &Home, more: &[&str]) -> (Model, String) {
     let output = home.learn("model.toml", more);
@@ -52,16 +52,6 @@ fn sizes_equal_those_of_the_messages() {
     assert_eq!(model.learned.captures[0].name, "learn.pcap");
     assert!(message.contains("learned by a robust fit from 192 of 192 labelled commands"), "{message}");
     assert!(message.contains("replies: ") && message.contains("ε: ") && message.contains("plaintext"), "{message}");
-}
-
-#[test]
-fn same_input_gives_the_same_model() {
-    let home = Home::new(&small(), 3);
-    assert!(home.learn("one.toml", &[]).status.success());
-    assert!(home.learn("two.toml", &["--quiet"]).stderr.is_empty());
-    assert_eq!(fs::read(home.path("one.toml")).unwrap(), fs::read(home.path("two.toml")).unwrap());
-    let (_, message) = learned(&home, &["--method", "paper"]);
-    assert!(message.contains("by the paper's procedure"), "{message}");
 }
 
 #[test]
@@ -114,41 +104,6 @@ fn custom_pipeline_finds_the_commands() {
     assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
     let mismatched = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
     assert!(stderr(&mismatched).contains("labels have no command within 2s"), "{}", stderr(&mismatched));
-}
-
-/// `learn` with the first labels only, and the commands that it proposes to record, by counts of actions.
-fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
-    let text = fs::read_to_string(home.path("learn.csv")).unwrap();
-    let first: Vec<&str> = text.lines().take(labels + 1).collect();
-    fs::write(home.path("changed.csv"), first.join("\n")).unwrap();
-    let mut command = sizeleak("learn");
-    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
-    command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
-    command.arg("--suggest").arg(home.path("next.csv"));
-    let output = run(command.arg("-o").arg(home.path("model.toml")));
-    let next = fs::read_to_string(home.path("next.csv")).unwrap();
-    assert_eq!(next.lines().next(), text.lines().next(), "the header");
-    let rows = next.lines().skip(1).map(|row| row.strip_prefix(',').unwrap().split(',').map(|n| n.parse().unwrap()));
-    (output, rows.map(Iterator::collect).collect())
-}
-
-#[test]
-fn missing_commands_are_proposed_for_recording() {
-    let home = Home::new(&Scenario::default(), 5);
-    // The first labels are experiments: each action alone, then on two devices.
-    let (output, next) = with_first_labels(&home, 9);
-    let said = stderr(&output);
-    assert!(output.status.success() && said.contains("no labelled command has `white`, `colour`"), "{said}");
-    assert!(said.contains("warning: the labels leave sizes open: `on` 26 to 32"), "{said}");
-    assert!(said.contains("three times each: white=1; colour=1"), "{said}");
-    let alone = |action: usize| (0..7).map(|at| u32::from(at == action)).collect::<Vec<u32>>();
-    assert_eq!(next, [alone(5), alone(5), alone(5), alone(6), alone(6), alone(6)]);
-    let (output, next) = with_first_labels(&home, 42);
-    assert!(output.status.success() && stderr(&output).contains("may be off together"), "{}", stderr(&output));
-    let totals: Vec<u32> = next.iter().step_by(3).map(|counts| counts.iter().sum()).collect();
-    assert_eq!(totals, [3, 6, 12]);
-    let (output, next) = with_first_labels(&home, 192);
-    assert!(output.status.success() && next.is_empty(), "{next:?}");
 }
 
 /// The output of `evaluate` without a model.
@@ -215,18 +170,6 @@ fn curve_shows_precision_by_number_of_labels() {
 }
 
 #[test]
-fn curve_is_shown_as_a_table() {
-    let home = of_everyday_commands();
-    let table = evaluate(&home, &["--curve=10,60"]);
-    let table = String::from_utf8(table.stdout).unwrap();
-    assert!(table.replace('\n', " ").contains("which were drawn at random 5 times; every model answers the same 40"));
-    let row = |labels: &str| table.lines().find(|line| line.starts_with(labels)).unwrap().to_owned();
-    assert!(row("60 ").contains(" 5 of 5 ") && row("60 ").matches('–').count() == 2, "{table}");
-    // What a row was learned with is said below.
-    assert!(row("10 labels, ").contains(" of 5 samples: "), "{table}");
-}
-
-#[test]
 fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the_reason() {
     let home = Home::new(&small(), 3);
     let options = ["--method", "paper", "--curve=7"];
@@ -241,96 +184,6 @@ fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the
         table.contains(&format!("\n7       {} of 5  ", 5 - refused)) && table.contains("samples: no model: "),
         "{table}"
     );
-}
-
-#[test]
-fn curve_needs_numbers_and_commands_to_test_on_and_no_model() {
-    let home = Home::new(&small(), 3);
-    for (wrong, word) in [
-        (&["--curve=0"][..], "numbers"),
-        (&["--curve", "--model", "x"], "--model"),
-        (&["--curve", "--folds", "5"], "--folds"),
-    ] {
-        let output = evaluate(&home, wrong);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(word), "{}", stderr(&output));
-    }
-}
-
-#[test]
-fn wrong_labels_are_left_out_and_named() {
-    let home = Home::new(&Scenario::default(), 5);
-    let output = with_labels(&home, |labels| {
-        let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
-        // One `on` too many, a label at a time without a command, and thus a command without a label.
-        let (time, counts) = lines[100].split_once(',').unwrap();
-        let (on, others) = counts.split_once(',').unwrap();
-        lines[100] = format!("{time},{},{others}", on.parse::<u32>().unwrap() + 1);
-        lines[150] = format!("1767500000.5,{}", lines[150].split_once(',').unwrap().1);
-        lines.join("\n")
-    });
-    assert!(output.status.success(), "{}", unbroken(&output));
-    let message = unbroken(&output);
-    assert!(message.contains("1 label does not explain the size of its command"), "{message}");
-    assert!(message.contains("line 101 ("), "{message}");
-    assert!(message.contains("1 of 192 labels has no command within 2s: line 151 (2026-01-04T"), "{message}");
-    assert!(message.contains("1 of 192 commands has no label: 2026-01-05T"), "{message}");
-    assert!(message.contains("from 190 of 192 labelled commands"), "{message}");
-}
-
-#[test]
-fn errors_of_labels_are_one_sentence() {
-    let home = Home::new(&small(), 3);
-    let changed = |change: fn(String) -> String| with_labels(&home, change);
-    assert_fails(&changed(|labels| labels.lines().take(1).collect()), 1, &["changed.csv", "no row"]);
-    assert_fails(&changed(|_| String::new()), 1, &["changed.csv", "line 1"]);
-    // More than one row in twenty: a file of another form, not a slip of a pen.
-    assert_fails(&changed(|labels| labels + &"yesterday,1,0,0,0,0,0,0\n".repeat(7)), 1, &["`yesterday`"]);
-    assert_fails(&changed(|labels| labels.replace("\n1767", "\n1667")), 1, &["none of its 102 labels", "2022-"]);
-    assert!(!home.path("model.toml").exists(), "no model remains");
-}
-
-#[test]
-fn a_single_label_teaches_one_kind_with_a_warning() {
-    let home = Home::new(&small(), 3);
-    let output = with_labels(&home, |labels| labels.lines().take(2).collect::<Vec<_>>().join("\n"));
-    let said = unbroken(&output);
-    assert!(output.status.success() && said.contains("warning: each kind of command was labelled only once"), "{said}");
-    assert!(said.contains("the model answers the one kind of command that was labelled"), "{said}");
-}
-
-#[test]
-fn errors_are_one_sentence() {
-    let home = Home::new(&small(), 3);
-    let labels = home.path("learn.csv").display().to_string();
-    let learn = |capture: &str, gateway: &str| {
-        let mut command = sizeleak("learn");
-        command.arg(home.path(capture)).args(["--labels", &labels, "--gateway", gateway]);
-        run(command.arg("-o").arg(home.path("model.toml")))
-    };
-    assert_fails(&learn("learn.pcap", "10.9.9.9"), 1, &["10.9.9.9"]);
-    assert_fails(&learn("none.pcap", GATEWAY), 1, &["none.pcap"]);
-    assert_fails(&learn("learn.csv", GATEWAY), 2, &["learn.csv is a file of labels, not a capture"]);
-    fs::write(home.path("empty.pcap"), "").unwrap();
-    assert_fails(&learn("empty.pcap", GATEWAY), 1, &["empty.pcap"]);
-    assert_fails(&home.learn("no-such-folder/model.toml", &["--quiet"]), 1, &["no-such-folder"]);
-    fs::write(home.path("inventory.toml"), "[[device]]\nname = \"plug\"\ncount = 0\nactions = [\"on\"]").unwrap();
-    assert_fails(&home.learn("model.toml", &[]), 1, &["inventory.toml", "counts 0"]);
-    let without_gateway = run(sizeleak("learn").args(["a", "--labels", "b", "-o", "c"]));
-    assert_eq!(without_gateway.status.code(), Some(1));
-    assert!(stderr(&without_gateway).contains("a: "), "{}", stderr(&without_gateway));
-    assert!(!home.path("model.toml").exists(), "no model remains");
-}
-
-#[test]
-fn truncated_capture_is_learned_from_up_to_the_damage() {
-    let home = Home::new(&Scenario::default(), 5);
-    let whole = fs::read(home.path("learn.pcap")).unwrap();
-    fs::write(home.path("learn.pcap"), &whole[..whole.len() - 30_001]).unwrap();
-    let output = home.learn("model.toml", &["--quiet"]);
-    assert_fails(&output, 1, &["learn.pcap", "from everything before the damage"]);
-    let model = Model::read(&home.path("model.toml")).unwrap();
-    assert!((100..192).contains(&model.learned.commands), "{}", model.learned.commands);
 }
 
 /// Pushed readings and answered polls are noise.

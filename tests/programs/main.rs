@@ -50,7 +50,6 @@ mod pad;
 mod parquet;
 mod pipeline_schema;
 mod plot;
-mod printed;
 mod processes;
 mod profiles;
 mod record;
