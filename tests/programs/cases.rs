@@ -26,5 +26,6 @@ macro_rules! pages {
 }
 
 pages! {
-    audit evaluation exports kinds_without_a_model learning measure one_or_none survey tunnels unsaid
+    audit evaluation exports kinds_without_a_model label_clocks learning measure one_or_none survey time_ranges
+    tunnels unsaid
 }
