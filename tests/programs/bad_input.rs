@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::programs::{GATEWAY, STAGES, example, feed, program, root, sizeleak, stderr, stdout, with, write};
+use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, with, write};
 use support::transcript::Transcript;
 
 /// Checks the exit code and that stderr is one line (and, from `run`, a line that counts the output), and adds it.
@@ -156,33 +156,4 @@ fn cut_and_broken_streams_are_reported() {
     }
     feed_to(&mut said, with("record-sizer", ""), hello, 1);
     said.assert_shown("bad-streams");
-}
-
-#[test]
-fn wrong_usage_is_exit_code_2() {
-    for arguments in [
-        "run pipeline.toml --set pruner.mod=paper",
-        "run pipeline.toml --set pruner",
-        "run pipeline.toml --mode fibres",
-        "run examples/home/test.pcap --set decomposer.limit=many",
-        "frames --format csv examples/home/test.pcap",
-        "frames --format csv --kind no_such examples/home/test.pcap",
-        "no-such-command",
-    ] {
-        let output = sizeleak(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let outside = program("sizeleak").current_dir(folder.path()).arg("run").arg("x.pcap").output().unwrap();
-    assert_eq!(outside.status.code(), Some(1), "{}", stderr(&outside));
-    for stage in STAGES {
-        assert_eq!(with(stage, "--no-such-flag").output().unwrap().status.code(), Some(2), "{stage}");
-        for flag in ["--help", "--version"] {
-            assert!(!stdout(&mut with(stage, flag)).is_empty(), "{stage} {flag}");
-        }
-    }
-    for stage in ["flow-filter", "epsilon-corrector", "decomposer", "pruner"] {
-        let output = feed(with(stage, ""), Vec::new());
-        assert!(output.status.code() == Some(2) && stderr(&output).contains("is missing"), "{}", stderr(&output));
-    }
 }

@@ -1,14 +1,17 @@
 //! Folders of captures as they are in the field: odd files are named, damaged captures are read on, nothing hangs.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
-use support::programs;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use support::home::Home;
 use support::injected::{Answers, COMMANDS, Traffic, honest, run};
-use support::programs::{example, root, stderr, with, write};
+use support::programs::{example, feed, root, stderr, stdout, with, write};
 
 const KINDS: [&str; 2] = ["--kind", "flow,identification,notice,summary"];
 
@@ -23,6 +26,24 @@ fn make_pipe(path: &Path) {
 
 fn bundled() -> Vec<u8> {
     fs::read(root().join(example("test.pcap"))).unwrap()
+}
+
+#[test]
+fn captures_are_recognised_by_content_whatever_their_names() {
+    let home = Home::bundled();
+    let answers = stdout(&mut home.sizeleak("run pipeline.toml --quiet --format ndjson"));
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&bundled()).unwrap();
+    for (name, content) in [
+        ("monday", bundled()),
+        ("capture.toml", bundled()),
+        ("packed", gzip.finish().unwrap()),
+        ("packed.bin", zstd::encode_all(&*bundled(), 1).unwrap()),
+    ] {
+        write(home.folder(), name, content);
+        let run = format!("run {name} --gateway 192.168.1.20 --model model.toml --quiet --format ndjson");
+        assert!(stdout(&mut home.sizeleak(&run)) == answers, "{name}");
+    }
 }
 
 #[test]
@@ -110,9 +131,9 @@ fn a_damaged_capture_gives_the_same_bytes_with_one_file_or_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "damaged.pcap", &damaged);
     let from_file = with("capture", file.to_str().unwrap()).output().unwrap();
-    let from_pipe = programs::feed(with("capture", "-"), damaged);
+    let from_pipe = feed(with("capture", "-"), damaged);
     assert_eq!((from_file.status.code(), from_pipe.status.code()), (Some(0), Some(0)), "{}", stderr(&from_pipe));
-    let rows = |stream: Vec<u8>| programs::feed(with("sizeleak", "frames --kind packets"), stream).stdout;
+    let rows = |stream: Vec<u8>| feed(with("sizeleak", "frames --kind packets"), stream).stdout;
     let (of_file, of_pipe) = (rows(from_file.stdout), rows(from_pipe.stdout));
     assert!(of_file == of_pipe && !of_file.is_empty());
 }

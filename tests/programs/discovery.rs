@@ -4,18 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use support::programs::{GATEWAY, OPTIONAL_STAGES, STAGES, example, root, sizeleak, stderr, stdout};
+use support::programs::{OPTIONAL_STAGES, STAGES, root, sizeleak, stdout};
+
+use crate::help::listed;
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
-}
-
-/// The subcommands, as the help of `sizeleak` lists them.
-fn subcommands() -> Vec<String> {
-    let help = text(stdout(&mut sizeleak("--help")));
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
@@ -38,7 +32,7 @@ fn every_program_and_subcommand_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     stdout(sizeleak("docs man -o").arg(folder.path()));
     let pages = names(folder.path());
-    let subcommands = subcommands();
+    let subcommands = listed(&text(stdout(&mut sizeleak("--help"))));
     let subpages = subcommands.iter().map(|name| format!("sizeleak-{name}.1"));
     let stages = STAGES.iter().chain(&OPTIONAL_STAGES);
     for page in stages.map(|stage| format!("{stage}.1")).chain(["sizeleak.1".to_owned()]).chain(subpages) {
@@ -50,7 +44,7 @@ fn every_program_and_subcommand_has_a_manual_page() {
 
 #[test]
 fn every_program_has_completions_for_every_shell() {
-    let subcommands = subcommands();
+    let subcommands = listed(&text(stdout(&mut sizeleak("--help"))));
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let folder = tempfile::tempdir().unwrap();
         stdout(sizeleak(&format!("docs {shell} -o")).arg(folder.path()));
@@ -62,30 +56,4 @@ fn every_program_has_completions_for_every_shell() {
         let own = text(stdout(&mut sizeleak(&format!("docs {shell}"))));
         assert!(subcommands.iter().all(|name| own.contains(name.as_str())), "{shell}");
     }
-}
-
-#[test]
-fn template_of_init_runs_when_filled_in() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    let said = sizeleak("init").arg(&home).output().unwrap();
-    assert!(said.status.success(), "{}", stderr(&said));
-    let expected = ["inventory.toml", "labels.csv", "pipeline.schema.json", "pipeline.toml"].map(str::to_owned);
-    assert_eq!(names(&home), expected.into());
-    let file = home.join("pipeline.toml").display().to_string();
-    let (capture, model) = (example("test.pcap"), example("model.toml"));
-    let filled = format!("{capture} --gateway {GATEWAY} --model {model} --format ndjson --quiet");
-    let ran = stdout(&mut sizeleak(&format!("run {file} {filled}")));
-    assert!(ran == stdout(&mut sizeleak(&format!("run pipeline.toml {filled}"))), "the defaults differ");
-    // Without changes, the error quotes the first line to fill in.
-    let output = sizeleak(&format!("run {file}")).output().unwrap();
-    assert!(stderr(&output).contains("files = [\"capture.pcap\"]"), "{}", stderr(&output));
-
-    fs::write(home.join("labels.csv"), "mine").unwrap();
-    fs::remove_file(home.join("pipeline.toml")).unwrap();
-    let again = sizeleak("init").arg(&home).output().unwrap();
-    assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("pipeline.schema.json exists already"), "{}", stderr(&again));
-    assert_eq!(fs::read(home.join("labels.csv")).unwrap(), b"mine");
-    assert!(!home.join("pipeline.toml").exists(), "all or none");
 }

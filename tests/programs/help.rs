@@ -18,7 +18,7 @@ fn help(program: &str, arguments: &str, columns: u16) -> String {
 }
 
 /// The names of the subcommands that a help text lists.
-fn listed(help: &str) -> Vec<String> {
+pub(crate) fn listed(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use sizeleak_simulator::Scenario;
 use support::home::{Home, small};
-use support::programs::{root, sizeleak, stderr, stdout, with};
+use support::programs::{root, shell, sizeleak, stdout, with};
+
+use crate::help::listed;
 
 /// What an example cannot be tried without: an interface, another machine, or minutes.
 const NOT_HERE: [&str; 10] = [
@@ -45,10 +46,7 @@ fn home() -> Home {
         device.count = 2;
     }
     scenario.command.most_actions = 4;
-    let home = Home::new(&scenario, 1);
-    let learned = home.learn("model.toml", &[]);
-    assert!(learned.status.success(), "{}", stderr(&learned));
-    home
+    Home::learned(&scenario, 1)
 }
 
 /// A folder with the files that examples name.
@@ -89,22 +87,11 @@ fn folder() -> tempfile::TempDir {
     }
     let pipeline = fs::read_to_string(root().join("pipeline.toml")).unwrap().replace("examples/home/", "");
     fs::write(folder.path().join("pipeline.toml"), pipeline).unwrap();
-    stdout(&mut in_folder(folder.path(), "sizeleak run test.pcap --model model.toml --quiet -o saved.frames"));
+    stdout(&mut shell(folder.path(), "sizeleak run test.pcap --model model.toml --quiet -o saved.frames"));
     for name in ["today.frames", "january.frames", "february.frames", "08h.frames", "commands.frames"] {
         fs::copy(folder.path().join("saved.frames"), folder.path().join(name)).unwrap();
     }
     folder
-}
-
-fn in_folder(folder: &Path, line: &str) -> Command {
-    let programs = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
-    let path = std::env::join_paths(
-        [programs.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-    );
-    let mut shell = Command::new("sh");
-    shell.args(["-c", line]).current_dir(folder).stdin(Stdio::null()).env("PATH", path.unwrap());
-    shell.env("HOME", folder).env_remove("COLUMNS");
-    shell
 }
 
 #[test]
@@ -122,17 +109,14 @@ fn the_examples_in_help_texts_end_without_being_refused() {
 /// Runs each example for so long.
 fn try_examples(limit: Duration) {
     let help = String::from_utf8(stdout(&mut sizeleak("-h"))).unwrap();
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names: Vec<&str> =
-        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    let names = listed(&help);
     let folder = folder();
     let model = fs::read(folder.path().join("model.toml")).unwrap();
     let (mut tried, mut worked) = (0, 0);
     for line in names.iter().flat_map(|name| examples(name)) {
         // Some examples write another one, of which audits take long.
         fs::write(folder.path().join("model.toml"), &model).unwrap();
-        let works = ended_within(in_folder(folder.path(), &line), limit).is_none_or(|(status, said)| {
+        let works = ended_within(shell(folder.path(), &line), limit).is_none_or(|(status, said)| {
             assert!(status.code().is_some_and(|code| code != 2), "{line}\n{said}");
             status.success()
         });

@@ -19,7 +19,6 @@ mod cases;
 mod check_stage;
 mod checkpoints;
 mod clocks;
-mod command_line;
 mod comparing;
 mod discovery;
 mod embedding;
