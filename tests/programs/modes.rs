@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sizeleak_frame::{Frame, FrameReader};
-use support::programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, stdout, stop, write};
+use support::programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, stdout, write};
+use support::streams::summary_of;
 use support::timeless::timeless;
 
 fn home(mode: &str) -> Command {
@@ -34,10 +34,7 @@ fn threads_processes_and_a_unix_pipe_give_the_same_bytes() {
 #[test]
 fn every_stage_measures_its_latency() {
     for mode in ["threads", "processes"] {
-        let stream = stdout(&mut home(mode));
-        let mut reader = FrameReader::new(&stream[..]);
-        let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
-        let Some(Frame::Summary(summary)) = frames.last() else { panic!("no summary") };
+        let summary = summary_of(&stdout(&mut home(mode)));
         assert_eq!(summary.stages.len(), 7);
         assert!(summary.stages.iter().all(|row| !row.latency.is_empty()), "{mode}: {summary:?}");
     }
@@ -158,57 +155,6 @@ fn missing_program_is_an_error_before_the_run() {
     };
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("the program `capture` is missing"), "{}", stderr(&output));
-}
-
-/// In bytes; the output for half of the home's capture is longer.
-const LESS_THAN_HALF: usize = 400_000;
-
-#[test]
-fn sigint_ends_a_run_after_everything_read_is_processed() {
-    let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
-    for mode in ["threads", "processes"] {
-        let mut command = sizeleak(&format!(
-            "run pipeline.toml - --gateway {GATEWAY} --model {} --format frames --quiet --mode {mode}",
-            example("model.toml")
-        ));
-        // Its stdin stays open: without the signal the run would wait forever.
-        let output = stop(&mut command, capture[..capture.len() / 2].to_vec(), LESS_THAN_HALF, || ());
-        assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
-        assert!(timeless(&output.stdout).len() > LESS_THAN_HALF / 2, "{mode}");
-    }
-}
-
-#[test]
-fn a_closed_stdout_ends_quietly() {
-    for mode in ["threads", "processes"] {
-        let mut child = home(mode).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{mode}: {}", stderr(&output));
-        assert_eq!(stderr(&output), "", "{mode}");
-    }
-    let mut commands = seven(&example("test.pcap"));
-    commands.truncate(3);
-    let mut head = Command::new("head");
-    head.args(["-c", "10"]);
-    commands.push(head);
-    for output in pipe(commands) {
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
-    }
-}
-
-#[test]
-fn a_full_disk_is_one_sentence() {
-    if !Path::new("/dev/full").exists() {
-        println!("skipped: a_full_disk_is_one_sentence: needs /dev/full");
-        return;
-    }
-    for mode in ["threads", "processes"] {
-        let output = home(mode).args(["-o", "/dev/full"]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
-        assert!(stderr(&output).contains("output"), "{}", stderr(&output));
-    }
 }
 
 /// Back-pressure: a sink that does not read stalls the whole pipeline, and memory stops growing.

@@ -1,12 +1,11 @@
 //! Parquet files open in Arrow, and hold the same values as CSV of the same frames, with lists whole.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use sizeleak_frame::KINDS;
-use support::programs::{example, feed, interrupt, pipe, root, seven, sizeleak, stderr, stdout, write};
+use support::programs::{example, feed, pipe, seven, sizeleak, stderr, stdout, write};
 
 /// Prints the columns of a file with their types, its rows as text, and what wrote it.
 const READER: &str = r#"
@@ -131,56 +130,6 @@ fn a_run_writes_its_results() {
     let bytes = fs::read(&file).unwrap();
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     assert_eq!(stdout(&mut sizeleak("run pipeline.toml --quiet --format parquet")), bytes, "a pipe takes it too");
-}
-
-#[test]
-fn cut_input_makes_a_valid_file() {
-    let stream = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames"));
-    let half = stream[..stream.len() / 2].to_vec();
-    let output = feed(sizeleak("frames --format parquet --kind identification"), half);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(output.stdout.ends_with(b"PAR1") && output.stdout.len() > 1000);
-}
-
-#[test]
-fn interrupted_run_makes_a_valid_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("commands.parquet");
-    let mut command = sizeleak("run pipeline.toml - --format parquet -o");
-    let mut child = command.arg(&file).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    // More than a pipe holds: once it is read, the run has started.
-    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
-    let (header, packets) = capture.split_at(24);
-    stdin.write_all(&[header, &packets.repeat(10)].concat()).unwrap();
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    drop(stdin);
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let bytes = fs::read(&file).unwrap();
-    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-}
-
-#[test]
-fn unwritable_output_is_one_sentence() {
-    let several = feed(sizeleak("frames --format parquet"), Vec::new());
-    assert!(several.status.code() == Some(2) && stderr(&several).contains("Parquet file holds one kind"));
-    let unknown = feed(sizeleak("frames --format parquet --kind dance"), Vec::new());
-    assert!(unknown.status.code() == Some(2) && stderr(&unknown).contains("`dance` has no columns"));
-    let Ok(full) = File::options().write(true).open("/dev/full") else { return };
-    let mut command = sizeleak("run pipeline.toml --quiet --format parquet");
-    let output = command.stdout(Stdio::from(full)).stderr(Stdio::piped()).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains("cannot be written") && stderr(&output).lines().count() == 1,
-        "{}",
-        stderr(&output)
-    );
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = sizeleak("run pipeline.toml --quiet --format parquet");
-    let closed = command.stdout(Stdio::from(writer)).stderr(Stdio::piped()).output().unwrap();
-    assert!(closed.status.success() && closed.stderr.is_empty(), "{}", stderr(&closed));
 }
 
 /// `script` gives a program a terminal.

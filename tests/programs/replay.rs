@@ -190,18 +190,6 @@ fn interrupted_run_leaves_no_file() {
     }
 }
 
-#[test]
-fn interrupted_replay_ends_like_a_run() {
-    let folder = tempfile::tempdir().unwrap();
-    stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
-    let records = content(&folder.path().join("record-sizer.frames.zst"));
-    for mode in MODES {
-        let mut replay = home(mode, "--from - --format frames");
-        let output = stop(&mut replay, records[..records.len() / 2].to_vec(), 1, || ());
-        assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
-    }
-}
-
 fn fails(output: &Output, code: i32, words: &str) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -211,25 +199,6 @@ fn fails(output: &Output, code: i32, words: &str) {
         1,
         "{said}"
     );
-}
-
-#[test]
-fn unwritable_file_is_one_sentence() {
-    let folder = tempfile::tempdir().unwrap();
-    let save = |path: &str| {
-        home("threads", &format!("--set record-sizer.save={}/{path}", folder.path().display())).output().unwrap()
-    };
-    fails(&save("no/such/r.frames"), 1, "no/such/r.frames cannot be written: there is no such folder");
-    let capture = write(folder.path(), "a.pcap", fs::read(root().join(example("test.pcap"))).unwrap());
-    let before = fs::read(&capture).unwrap();
-    fails(&save("a.pcap"), 1, "a.pcap exists and holds no frames");
-    assert!(fs::read(&capture).unwrap() == before);
-    let twice = format!("--set record-sizer.save={0}/r --set pruner.save={0}/r", folder.path().display());
-    fails(&home("threads", &twice).output().unwrap(), 2, "are the same file: name two");
-    let text = "[[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\"]\nsave = \"no/such.frames\"\n";
-    let file = write(folder.path(), "p.toml", text).display().to_string();
-    fails(&sizeleak(&format!("run {file} --quiet")).output().unwrap(), 1, "p.toml, line 4: `capture`: ");
-    assert_eq!(names(folder.path()), ["a.pcap", "p.toml"]);
 }
 
 #[test]
@@ -280,19 +249,4 @@ fn unsuitable_stream_is_one_sentence() {
     damaged[middle] ^= 0x55;
     // What zstd finds first depends on the latencies that are packed: corrupt data, or a wrong checksum.
     fails(&from(&write(folder.path(), "damaged.zst", damaged), ""), 1, "damaged.zst: the frame stream cannot be read");
-}
-
-#[test]
-fn only_run_saves_streams_that_a_pipeline_file_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
-    let text = text.replace("run = \"record-sizer\"", "run = \"record-sizer\"\nsave = \"records.frames\"");
-    let file = write(folder.path(), "p.toml", text.replace("examples/", &format!("{}/examples/", root().display())));
-    let (model, capture, labels) = (example("model.toml"), example("test.pcap"), example("test.csv"));
-    let arguments =
-        format!("evaluate --pipeline {} --model {model} {capture} --labels {labels} --quiet", file.display());
-    stdout(&mut sizeleak(&arguments));
-    assert_eq!(names(folder.path()), ["p.toml"]);
-    stdout(&mut sizeleak(&format!("run {} --quiet", file.display())));
-    assert_eq!(names(folder.path()), ["p.toml", "records.frames"]);
 }
