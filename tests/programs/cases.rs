@@ -27,5 +27,5 @@ macro_rules! pages {
 
 pages! {
     audit command_line evaluation exports kinds_without_a_model label_clocks learning measure one_or_none output_names
-    outputs survey time_ranges tunnels unsaid
+    outputs pad plot profiles report survey time_ranges tunnels unsaid
 }

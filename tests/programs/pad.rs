@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use support::home::assert_fails;
 use support::programs::{example, root, sizeleak, stderr, stdout, write};
 
 /// Twelve plugs and four lamps, as the bundled scenario draws their commands.
@@ -99,33 +98,6 @@ fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
 }
 
 #[test]
-fn a_table_has_an_article_and_is_advised_only_what_it_was_not_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
-    small_home(folder.path());
-    let home = ["--inventory", "small.toml", "--without-epsilon"];
-    let best = |rules: &[&str]| {
-        let text = text(folder.path(), &[&home[..], &["--budget", "1%", "--table", "t.json"], rules].concat());
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    for (rules, advised) in [
-        (&[][..], "`--most-posterior` and `--least-set` exclude that."),
-        (&["--least-set", "1"], "`--most-posterior` excludes that."),
-        (&["--most-posterior", "100%"], "A lower `--most-posterior` excludes that."),
-    ] {
-        assert!(best(rules).contains(&format!("when its size is seen. {advised}")), "{}", best(rules));
-    }
-    for (policy, said) in [
-        (&["--policy", "t.json"][..], "With a table of "),
-        (&["--policy", "t.json", "--dummies", "10%"], "With a table of "),
-        (&["--policy", "padme"], "With padding padme, "),
-        (&["--policy", "padme", "--delay", "10"], "With padme, delay of 10 s, "),
-    ] {
-        let text = text(folder.path(), &[&home[..], policy].concat());
-        assert!(text.starts_with(said), "{text}");
-    }
-}
-
-#[test]
 fn a_target_is_met_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let best = json(folder.path(), &["--target", "50%-of-guessing"]);
@@ -148,13 +120,6 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
     }
     let refused = pad(folder.path(), &["--target", "1%"]);
     assert!(stderr(&refused).contains("no table reaches the target of 1.0 %"), "{}", stderr(&refused));
-}
-
-#[test]
-fn an_error_says_its_cause_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let refused = pad(folder.path(), &["--policy", "none", "--format=json", "-o", "."]);
-    assert_eq!(stderr(&refused), "sizeleak: . cannot be written: it is a folder\n");
 }
 
 #[test]
@@ -282,66 +247,6 @@ fn a_target_costs_no_more_than_a_budget_that_reaches_it() {
             assert!(cost <= most * (1.0 + 1e-9), "{budget} {target}: {cost}, not {most}");
         }
     }
-}
-
-#[test]
-fn faults_are_said_in_one_sentence() {
-    let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), "cut.json", "{\"version\":1,\"policy\":{\"kind\":\"table\"");
-    write(folder.path(), "later.json", "{\"version\":9}");
-    let failed = |arguments: &[&str]| {
-        let output = pad(folder.path(), arguments);
-        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-        stderr(&output)
-    };
-    assert!(failed(&["--policy", "paddme"]).contains("no padding policy `paddme`"));
-    assert!(failed(&["--policy", "cut.json"]).contains("cut.json"));
-    assert!(failed(&["--policy", "later.json"]).contains("version 9"));
-    assert!(failed(&["--policy", "multiple:0"]).contains("from 1"));
-    assert!(failed(&["--table", "t.json"]).contains("--budget"));
-    assert!(failed(&["--budget", "20"]).contains("20% or 12B"));
-    assert!(failed(&["--target", "1%"]).contains("guessing alone"));
-    assert!(failed(&["--budget", "5%", "--most-posterior", "0.1%"]).contains("--most-posterior"));
-    assert!(failed(&["--budget", "0%", "--least-set", "1000"]).contains("budget"));
-    assert!(failed(&["--delay", "7200"]).contains("shorter delay"));
-    assert!(failed(&["--batch", "16", "--policy", "random:4096"]).contains("smaller batches"));
-    for together in [
-        ["--format=json", "--format=csv"],
-        ["--batch=2", "--delay=3"],
-        ["--countermeasures", "--dummies=10%"],
-        ["--replies=none", "--budget=20%"],
-        ["--countermeasures", "--table=t.json"],
-    ] {
-        assert!(failed(&together).contains("cannot be used"), "{together:?}");
-    }
-    for out_of_range in ["--dummies=100%", "--dummies=0", "--delay=0", "--delay=inf", "--batch=1"] {
-        assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
-    }
-    assert!(failed(&["--budget", "5%", "--table", "t.txt"]).contains(".json, .c, .h or .rs"));
-    let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
-    write(folder.path(), "blocks.toml", model.replace("[24, 24]", "[37, 52]"));
-    let output = sizeleak("pad --model blocks.toml").current_dir(folder.path()).output().unwrap();
-    let fault = "sizeleak: blocks.toml: padding starts from the plaintext sizes of messages";
-    assert!(stderr(&output).starts_with(fault), "{}", stderr(&output));
-}
-
-#[test]
-fn a_scenario_that_cannot_be_watched_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let refused = |scenario: &str, code: i32, said: &str| {
-        write(folder.path(), "life.toml", scenario);
-        assert_fails(&pad(folder.path(), &["--detect", "life.toml"]), code, &[said]);
-    };
-    refused("[habits]\ndays = 30", 2, "lives for 30 days, and 60 are needed: write `days = 60` below `[habits]`");
-    let other = "[[device]]\nname = \"lock\"\ncount = 2\nactions = [\"open\", \"close\"]\n[command]\nmost-actions = 2\n\
-                 [habits]\ndays = 70\n";
-    refused(other, 2, "the action `open`, which the model does not know");
-    let small = "[[device]]\nname = \"plug\"\ncount = 5\nactions = [\"on\"]\n[habits]\ndays = 70\n";
-    let least = "`command.most-actions` of the scenario is 16, its default: it must be between 1 and 5, the number of \
-                 devices; write `most-actions = 5` below `[command]`";
-    refused(small, 1, least);
-    let output = pad(folder.path(), &["--detect", "none.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 
 #[test]

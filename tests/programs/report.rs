@@ -1,15 +1,12 @@
 //! `sizeleak report` says what the other commands say, of whatever it is given, and text from outside stays text.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use roxmltree::{Document, Node};
 use serde_json::Value;
-use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings};
-use sizeleak_simulator::{Scenario, TestForm, simulate_as};
-use support::home::{assert_fails, run};
-use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, with, write};
+use support::home::{Home, assert_fails, run};
+use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
 
 use crate::evaluation::home_with_kinds;
 
@@ -193,45 +190,11 @@ fn markdown_has_the_same_sections_and_figures() {
     assert!(markdown.contains("| Exact command | 5.9 % | 62.1 % | ≤ 62.5 % |"), "{markdown}");
 }
 
-/// The names of [`habits`].
-const HABITS: [&str; 3] = ["answers.frames", "p.toml", "deviations.frames"];
-
-/// Answers of some weeks of a home, a profile learned from them, and the answers with deviations.
-fn habits(folder: &Path) -> [PathBuf; 3] {
-    static FILES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
-        let folder = tempfile::tempdir().unwrap();
-        made_habits(folder.path()).map(|path| fs::read(path).unwrap())
-    });
-    let mut files = FILES.iter();
-    HABITS.map(|name| write(folder, name, files.next().unwrap()))
-}
-
-fn made_habits(folder: &Path) -> [PathBuf; 3] {
-    let mut scenario = Scenario::default();
-    scenario.learn.repeats = 0;
-    scenario.learn.random = 1;
-    let attacks = vec![Attack { kind: AttackKind::Burst, day: 26, at: None }];
-    scenario.habits =
-        HabitSettings { days: 28, time_zone: "Europe/Berlin".into(), attacks, ..HabitSettings::default() };
-    let simulation = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
-    let commands = write(folder, "commands", &simulation.test.bytes);
-    let [answers, profile, deviations] = HABITS.map(|name| folder.join(name));
-    let model = example("model.toml");
-    stdout(&mut sizeleak(&format!("run {} --model {model} -q -o {}", commands.display(), answers.display())));
-    let [from, to] = [&answers, &profile].map(|path| path.display());
-    stdout(&mut sizeleak(&format!("profile {from} --time-zone Europe/Berlin -q -o {to}")));
-    let empty = write(folder, "empty.toml", "schema = 1\ntime-zone = \"Europe/Berlin\"\n");
-    let detector = with("detector", &format!("--profile {}", empty.display()));
-    let found = feed(detector, fs::read(&answers).unwrap());
-    assert!(found.status.success(), "{}", stderr(&found));
-    fs::write(&deviations, &found.stdout).unwrap();
-    [answers, profile, deviations]
-}
-
 #[test]
 fn each_input_alone_gives_a_page_that_says_what_else_to_give() {
-    let folder = tempfile::tempdir().unwrap();
-    let [answers, profile, deviations] = habits(folder.path()).map(|path| path.display().to_string());
+    let (weeks, _) = Home::of_weeks();
+    let [answers, profile, deviations] =
+        ["attacked.frames", "p.toml", "deviations.frames"].map(|name| weeks.path(name).display().to_string());
     let (model, test) = (example("model.toml"), test());
     let all = ["sizes", "padding", "measured", "calibration", "habits", "deviations", "latency"];
     let page = |given: &str| text(&format!("report {given} --quick -q"));
@@ -286,41 +249,13 @@ fn the_page_has_the_warnings_of_a_model_and_what_its_sizes_are_of() {
 
 #[test]
 fn a_stream_with_deviations_does_not_count_its_answers_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let [answers, _, deviations] = habits(folder.path()).map(|path| path.display().to_string());
+    let (weeks, _) = Home::of_weeks();
     let commands = |given: &str| {
-        let page = parsed(&text(&format!("report {given} -q")));
+        let page = parsed(&weeks.text(&format!("report {given} -q")));
         column(&Document::parse(&page).unwrap(), "sizes-seen", "commands").iter().sum::<f64>()
     };
-    let both = commands(&format!("{answers} {deviations}"));
-    assert!(both > 100.0 && (both - commands(&answers)).abs() < 1e-9, "{both}");
-}
-
-#[test]
-fn inputs_that_cannot_be_used_are_refused_with_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, bytes: &[u8]| write(folder.path(), name, bytes).display().to_string();
-    let model = example("model.toml");
-    let capture = example("test.pcap");
-    let empty = file("empty.frames", b"");
-    let cases = [
-        (String::new(), 2, "there is nothing to report on"),
-        (capture.clone(), 2, "captures need labels"),
-        (format!("--labels {} --gateway {GATEWAY}", example("test.csv")), 2, "`--labels` needs the captures"),
-        (model.clone(), 2, "name it with `--model"),
-        (format!("--model {capture}"), 1, "test.pcap"),
-        (format!("--model {model} -o x.csv"), 2, "does not know what to write into"),
-        (format!("--model {model} --format=markdown -o x.html"), 2, "contradicts the name x.html"),
-        (empty, 2, "captures need labels"),
-        ("none.frames".to_owned(), 2, "captures need labels"),
-        (file("cut.frames", b"\x81\xa5hello"), 3, "cut.frames"),
-        (file("cut.ndjson", b"{\"identification\":{\"time"), 3, "line 1 ends within its JSON"),
-        (file("p.toml", b"schema = 1\ntime-zone = \"UTC\"\n"), 1, "it holds no home"),
-        (file("wrong.toml", b"time-zone = 7\n"), 1, "wrong.toml: it is no profile"),
-    ];
-    for (given, code, said) in cases {
-        assert_fails(&run(&mut sizeleak(&format!("report {given} --quick"))), code, &[said]);
-    }
+    let both = commands("attacked.frames deviations.frames");
+    assert!(both > 100.0 && (both - commands("attacked.frames")).abs() < 1e-9, "{both}");
 }
 
 #[test]
@@ -337,13 +272,13 @@ fn a_cut_stream_gives_a_page_of_what_is_before_the_cut() {
 
 #[test]
 fn a_model_of_kinds_leaves_out_its_own_figures_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
     let home = home_with_kinds(3);
     let [capture, labels, model, answers] =
         ["test.pcap", "test.csv", "kinds.toml", "answers.frames"].map(|name| home.path(name).display().to_string());
     let captures = format!("{capture} --labels {labels} --gateway {GATEWAY}");
     stdout(&mut sizeleak(&format!("run {capture} --model {model} --gateway {GATEWAY} -q -o {answers}")));
-    let [_, profile, _] = habits(folder.path()).map(|path| path.display().to_string());
+    let (weeks, _) = Home::of_weeks();
+    let profile = weeks.path("p.toml").display().to_string();
     let devices = format!("--inventory {}", home.path("inventory.toml").display());
     let inventory = format!("{captures} {devices}");
     for (given, sections) in [
