@@ -26,6 +26,7 @@ macro_rules! pages {
 }
 
 pages! {
-    audit command_line evaluation exports kinds_without_a_model label_clocks learning measure one_or_none output_names
-    outputs pad plot profiles report survey time_ranges tunnels unsaid
+    archive audit check_stage command_line evaluation exports interfaces kinds_without_a_model label_clocks learning
+    measure one_or_none output_names outputs pad plot profiles record report states strip survey time_ranges tunnels
+    unsaid
 }

@@ -153,29 +153,3 @@ fn missing_flush_is_reported() {
     let output = check(&["--format=json", "--timeout", "3s"], &command);
     assert!(checks(&output, "failed").contains(&"prompt".to_owned()), "{}", String::from_utf8_lossy(&output.stdout));
 }
-
-#[test]
-fn program_that_is_no_stage_fails_the_first_check() {
-    for (script, timeout, words) in [
-        ("true", "10s", "the frame stream is empty"),
-        ("cat; exit 4", "10s", "it exited with 4"),
-        ("echo why >&2; exit 1", "10s", "saying: why"),
-        ("sleep 1000", "100ms", "it did not end"),
-        ("kill -9 $$", "10s", "signal 9 ended it"),
-    ] {
-        let command = ["sh", "-c", script].map(str::to_owned);
-        let output = check(&["--timeout", timeout], &command);
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(1), "{script}: {text}");
-        assert!(text.contains(words) && text.contains("docs/frames.md, 9. Programs"), "{script}: {text}");
-        assert!(text.contains("\n0 passed, 1 failed; fix this first"), "{script}: {text}");
-    }
-    // `cat` passes on everything, and does nothing else.
-    let output = check(&["--format=json"], &["cat".to_owned()]);
-    let failed = checks(&output, "failed");
-    assert!(["hello", "summary", "cut", "garbage"].iter().all(|name| failed.iter().any(|failed| failed == name)));
-    assert!(checks(&output, "passed").contains(&"passing-on".to_owned()));
-    let output = check(&[], &["./no-such-program".to_owned()]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("`./no-such-program` cannot be run"), "{}", stderr(&output));
-}

@@ -3,18 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use support::damage;
 use support::home;
 use support::processors;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_frame::{Frame, FrameReader};
-use support::home::{Home, assert_fails, run};
+use sizeleak_frame::Frame;
+use support::home::{Home, run};
 use support::programs::{GATEWAY, example, root, sizeleak, stderr};
+use support::rotation::{capture, packets};
+use support::streams::frames_of;
 use tempfile::TempDir;
 
 /// The frames of a stream, and what its stages counted.
@@ -26,8 +27,7 @@ struct Read {
 
 impl Read {
     fn add(&mut self, stream: &[u8]) {
-        let mut reader = FrameReader::new(stream);
-        while let Some(frame) = reader.next_frame().unwrap() {
+        for frame in frames_of(stream) {
             match frame {
                 Frame::Hello(_) => {}
                 Frame::Summary(summary) => {
@@ -54,26 +54,15 @@ fn impaired_home() -> Vec<u8> {
     damage::repeat_packets(&damage::delay_packets(&capture, 0.03, 2), 0.01, 3)
 }
 
-/// The offsets of the packets of a little-endian classic pcap.
-fn packets(capture: &[u8]) -> Vec<usize> {
-    assert!(matches!(capture[..4], [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]));
-    let (mut offsets, mut at) = (Vec::new(), 24);
-    while at < capture.len() {
-        offsets.push(at);
-        at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
-    }
-    offsets
-}
-
 /// Splits a capture into files before these packets.
-fn split(capture: &[u8], before: &[usize], folder: &Path) -> Vec<PathBuf> {
-    let offsets = packets(capture);
-    let mut bounds: Vec<usize> = before.iter().map(|packet| offsets[*packet]).collect();
-    bounds.sort_unstable();
-    let starts = [24].into_iter().chain(bounds.clone());
-    let parts = starts.zip(bounds.iter().copied().chain([capture.len()])).enumerate().map(|(number, (start, end))| {
+fn split(pcap: &[u8], before: &[usize], folder: &Path) -> Vec<PathBuf> {
+    let (header, packets) = packets(pcap);
+    let mut before = before.to_vec();
+    before.sort_unstable();
+    let starts = [0].into_iter().chain(before.clone());
+    let parts = starts.zip(before.iter().copied().chain([packets.len()])).enumerate().map(|(number, (start, end))| {
         let file = folder.join(format!("{number:03}.pcap"));
-        fs::write(&file, [&capture[..24], &capture[start..end]].concat()).unwrap();
+        fs::write(&file, capture(&header, &packets[start..end])).unwrap();
         file
     });
     parts.collect()
@@ -110,7 +99,7 @@ fn runs_that_continue_each_other_write_the_frames_of_one_run_wherever_files_end(
     let expected = at_once(&whole);
     let notices = expected.frames.iter().filter(|frame| matches!(frame, Frame::Notice(_))).count();
     assert!(notices > 10 && expected.frames.len() > 500, "{notices} of {}", expected.frames.len());
-    let count = packets(&capture).len();
+    let count = packets(&capture).1.len();
     let mut random = ChaCha20Rng::seed_from_u64(7);
     for files in [1, 2, 9, 25] {
         let before: Vec<usize> = (1..files).map(|_| random.random_range(0..count)).collect();
@@ -132,7 +121,7 @@ fn packets_that_the_state_has_seen_are_passed_over_and_that_is_said() {
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
     let whole = folder.path().join("whole.pcap");
     fs::write(&whole, &capture).unwrap();
-    let middle = packets(&capture).len() / 2;
+    let middle = packets(&capture).1.len() / 2;
     let first = &split(&capture, &[middle], folder.path())[0];
     let mut read = Read::default();
     read.add(&output(continued(folder.path()).arg(first)));
@@ -171,7 +160,7 @@ fn the_last_capture_may_end_the_flows() {
     let whole = folder.path().join("whole.pcap");
     fs::write(&whole, &capture).unwrap();
     let mut read = Read::default();
-    let files = split(&capture, &[packets(&capture).len() / 2], folder.path());
+    let files = split(&capture, &[packets(&capture).1.len() / 2], folder.path());
     read.add(&output(continued(folder.path()).arg(&files[0])));
     read.add(&output(continued(folder.path()).arg(&files[1]).arg("--finish")));
     assert!(read == at_once(&whole));
@@ -218,69 +207,6 @@ fn the_commands_of_several_record_streams_are_those_of_the_capture() {
     assert!(!cut.status.success() && stderr(&cut).contains("001.frames"), "{}", stderr(&cut));
 }
 
-/// A folder with a state, and the bytes of it.
-fn with_state() -> (TempDir, Vec<u8>) {
-    let folder = TempDir::new().unwrap();
-    output(continued(folder.path()).arg(example("test.pcap")));
-    let state = fs::read(folder.path().join("state")).unwrap();
-    (folder, state)
-}
-
-fn assert_refused(folder: &TempDir, output: &Output, code: i32, words: &[&str]) {
-    let before = fs::read(folder.path().join("state")).unwrap();
-    assert_fails(output, code, words);
-    assert!(fs::read(folder.path().join("state")).unwrap() == before, "the state is as it was");
-}
-
-#[test]
-fn a_state_of_other_options_is_refused() {
-    let (folder, _) = with_state();
-    for (option, stage) in [
-        ("flow-filter.port=[443]", "flow-filter"),
-        ("record-sizer.hole-wait=\"1s\"", "record-sizer"),
-        ("capture.order=\"given\"", "capture"),
-    ] {
-        let refused = run(continued(folder.path()).arg(example("learn.pcap")).args(["--set", option]));
-        assert_refused(&folder, &refused, 1, &["other options of", stage]);
-    }
-}
-
-#[test]
-fn a_damaged_state_and_what_is_none_are_refused() {
-    let (folder, state) = with_state();
-    let path = folder.path().join("state");
-    let mut changed = state.clone();
-    changed[state.len() / 2] ^= 1;
-    for (bytes, word) in [
-        (changed, "damaged"),
-        (state[..state.len() - 1].to_vec(), "damaged"),
-        (b"notes\n".to_vec(), "no state"),
-        (Vec::new(), "no state"),
-    ] {
-        fs::write(&path, bytes).unwrap();
-        assert_refused(&folder, &run(continued(folder.path()).arg(example("test.pcap"))), 1, &[word]);
-    }
-}
-
-#[test]
-fn stages_behind_the_records_are_refused() {
-    let (folder, _) = with_state();
-    let capture = example("test.pcap");
-    for (arguments, words) in [
-        (&["--kind", "command"][..], &["ends with the records", "no `command`"][..]),
-        (&["--mode", "processes"], &["--mode processes"]),
-        (&["--set", "decomposer.save=x.frames"], &["`decomposer` has nothing to save"]),
-    ] {
-        assert_refused(&folder, &run(continued(folder.path()).arg(&capture).args(arguments)), 2, words);
-    }
-    let mut table = sizeleak("run --quiet --format ndjson");
-    table.arg(&capture).args(["--gateway", GATEWAY]).arg("--state").arg(folder.path().join("state"));
-    assert_refused(&folder, &run(&mut table), 2, &["writes frames"]);
-    let state = folder.path().join("state");
-    let onto_itself = run(continued(folder.path()).arg(&capture).arg("-o").arg(&state));
-    assert_refused(&folder, &onto_itself, 2, &["are the same file"]);
-}
-
 #[test]
 fn a_run_that_fails_leaves_the_state_and_can_be_repeated() {
     let folder = TempDir::new().unwrap();
@@ -305,40 +231,11 @@ fn a_run_that_fails_leaves_the_state_and_can_be_repeated() {
 fn a_run_that_loses_too_much_leaves_the_state() {
     let folder = TempDir::new().unwrap();
     let capture = damage::drop_packets(&fs::read(root().join(example("test.pcap"))).unwrap(), 0.3, 1);
-    let half = packets(&capture).len() / 2;
+    let half = packets(&capture).1.len() / 2;
     let files = split(&capture, &[half], folder.path());
     output(continued(folder.path()).args(["--max-loss", "100"]).arg(&files[0]));
     let mut lossy = continued(folder.path());
     let failed = run(lossy.arg(&files[1]).arg("--finish").args(["--max-loss", "1"]));
     assert!(!failed.status.success() && stderr(&failed).contains("--max-loss"), "{}", stderr(&failed));
     assert!(folder.path().join("state").exists());
-}
-
-#[test]
-fn a_state_that_is_missing_begins_and_says_so_but_cannot_be_finished() {
-    let folder = TempDir::new().unwrap();
-    assert_fails(&run(continued(folder.path()).arg("--finish")), 1, &["there is no such state"]);
-    let mut first = sizeleak("run --format frames");
-    first.arg(example("test.pcap")).args(["--gateway", GATEWAY]).arg("--state").arg(folder.path().join("state"));
-    let begun = run(first.arg("-o").arg(folder.path().join("1.frames")));
-    assert!(stderr(&begun).contains("a new one begins") && begun.stdout.is_empty(), "{}", stderr(&begun));
-}
-
-/// It holds segments with their content; and a pipe in its place would be waited for.
-#[test]
-fn a_state_is_private_and_a_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let state = folder.path().join("state");
-    let run = || {
-        let mut command = sizeleak("run --format frames --quiet");
-        command.arg(example("test.pcap")).args(["--gateway", GATEWAY, "--model", &example("model.toml")]);
-        command.arg("--state").arg(&state).output().unwrap()
-    };
-    assert!(run().status.success());
-    assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    fs::remove_file(&state).unwrap();
-    assert!(Command::new("mkfifo").arg(&state).status().unwrap().success());
-    let refused = run();
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("no regular file"), "{}", stderr(&refused));
 }

@@ -9,8 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sizeleak::frame::{Frame, FrameReader, Summary};
+use sizeleak::frame::{Frame, Summary};
 use support::programs::{self, GATEWAY, ended, example, root, sizeleak, stderr, stdout, with, write};
+use support::streams::frames_of;
 use tempfile::TempDir;
 
 /// A folder whose `tcpdump` is a script with these lines; `$capture` is that of the bundled home.
@@ -56,8 +57,7 @@ struct Captured {
 
 fn captured(output: &Output) -> Captured {
     let mut captured = Captured { packets: 0, notices: Vec::new(), summary: None };
-    let mut reader = FrameReader::new(&output.stdout[..]);
-    while let Ok(Some(frame)) = reader.next_frame() {
+    for frame in frames_of(&output.stdout) {
         match frame {
             Frame::Packets(batch) => captured.packets += batch.len(),
             Frame::Notice(notice) => {
@@ -122,57 +122,6 @@ fn packets_are_passed_on_while_tcpdump_waits_for_more() {
     assert!(arguments.ends_with(" -s 200 -- tcp or udp\n"), "{arguments}");
     let of_file = sizeleak(&format!("run --kind record --format ndjson -q --gateway {GATEWAY}")).arg(whole()).output();
     assert!([&first[..], &output.stdout].concat() == of_file.unwrap().stdout);
-}
-
-#[test]
-fn a_tcpdump_that_has_failed_says_why() {
-    let denied = "echo \"tcpdump: eth7: You don't have permission to capture on that device\" >&2\n\
-                  echo '(socket: Operation not permitted)' >&2\nexit 1\n";
-    let message = "eth7: tcpdump has ended (exit status: 1): eth7: You don't have permission to capture on that device \
-                   (socket: Operation not permitted); what was captured before is processed";
-    let vanished = "head -c 5000 \"$capture\"; tail -c 1000 \"$capture\" > /dev/null\n\
-                    echo 'tcpdump: listening on eth7, link-type EN10MB (Ethernet)' >&2\n\
-                    echo 'tcpdump: pcap_loop: The interface disappeared' >&2\nexit 1\n";
-    for (lines, expected, has_packets) in [
-        (denied, message, false),
-        (vanished, "eth7: tcpdump has ended (exit status: 1): pcap_loop: The interface disappeared; what", true),
-        ("exit 0", "eth7: is empty", false),
-        ("echo what is this", "eth7: is no capture", false),
-        ("kill -9 $$", "eth7: tcpdump has ended (signal: 9 (SIGKILL)); what was captured before is processed", false),
-    ] {
-        let folder = fake(lines);
-        let output = ended(started(folder.path()));
-        assert!(output.status.code() == Some(1) && stderr(&output).contains(expected), "{}", stderr(&output));
-        assert_eq!(captured(&output).packets > 0, has_packets, "{lines}");
-    }
-    let folder = fake(denied);
-    let inventory = root().join(example("inventory.toml"));
-    let mut record =
-        finding(folder.path(), sizeleak(&format!("record --interface eth7 --gateway {GATEWAY} --do true")));
-    record.arg("--inventory").arg(inventory).arg("-o").arg(folder.path().join("recorded"));
-    let output = record.output().unwrap();
-    assert!(!output.status.success() && stderr(&output).contains(message), "{}", stderr(&output));
-}
-
-#[test]
-fn a_missing_tcpdump_is_one_sentence_that_says_how_to_get_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let inventory = root().join(example("inventory.toml")).display().to_string();
-    let recorded = folder.path().join("recorded").display().to_string();
-    for mut command in [
-        with("capture", "--interface eth7"),
-        sizeleak(&format!("run --gateway {GATEWAY} --kind record --set capture.interface=eth7 --set capture.files=[]")),
-        sizeleak(&format!(
-            "record --interface eth7 --gateway {GATEWAY} --do true --inventory {inventory} -o {recorded}"
-        )),
-    ] {
-        let output = command.env("PATH", folder.path()).stdin(Stdio::null()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        let expected = "eth7: there is no tcpdump on the PATH, which captures interfaces: install it (Debian and Ubuntu: \
-                        `apt-get install tcpdump`; ";
-        assert!(said.contains(expected), "{said}");
-    }
 }
 
 #[test]
