@@ -1,14 +1,13 @@
 //! The segmenter of the examples as a program: records on stdin become commands on stdout, between its `hello` and its `summary`.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Command;
 
 use sizeleak_frame::{
-    self as frame, ContentType, Direction, Frame, FrameReader, FrameWriter, Hello, Protocol, Record, SCHEMA,
-    StageSummary, Summary,
+    self as frame, ContentType, Direction, Frame, Hello, Protocol, Record, SCHEMA, StageSummary, Summary,
 };
+use support::programs::feed;
 use support::segmenters;
+use support::streams::{frames_of, stream_of};
 
 use Direction::{FromGateway, ToGateway};
 
@@ -21,34 +20,25 @@ fn record(at_ms: i64, flow: u64, direction: Direction, length: u32) -> Record {
 }
 
 /// What the program writes of these records.
-fn frames_of(silence: &str, records: impl IntoIterator<Item = Record>) -> Vec<Frame> {
+fn written(silence: &str, records: impl IntoIterator<Item = Record>) -> Vec<Frame> {
     let hello = Hello { schema: SCHEMA, stage: "record-sizer".into(), version: "1".into(), upstream: Vec::new() };
     let sizer = StageSummary { stage: "record-sizer".into(), ..StageSummary::default() };
-    let mut writer = FrameWriter::new(Vec::new());
-    writer.write_all(&[hello.into()]).unwrap();
-    writer.write_all(&records.into_iter().map(Frame::from).collect::<Vec<_>>()).unwrap();
-    writer.write_all(&[Summary { stages: vec![sizer] }.into()]).unwrap();
-    let stream = writer.into_output().unwrap();
-
+    let frames = std::iter::once(hello.into()).chain(records.into_iter().map(Frame::from));
+    let stream = stream_of(&frames.chain([Summary { stages: vec![sizer] }.into()]).collect::<Vec<_>>());
     let mut program = Command::new(&segmenters::rust()[0]);
-    let program = program.args(["--silence", silence]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = program.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let writer = thread::spawn(move || stdin.write_all(&stream).unwrap());
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
+    program.args(["--silence", silence]);
+    let output = feed(program, stream);
     assert!(output.status.success());
-    let mut reader = FrameReader::new(&output.stdout[..]);
-    std::iter::from_fn(|| reader.next_frame().unwrap()).collect()
+    frames_of(&output.stdout)
 }
 
 fn commands(silence: &str, records: impl IntoIterator<Item = Record>) -> Vec<frame::Command> {
-    frames_of(silence, records).into_iter().filter_map(|frame| frame::Command::try_from(frame).ok()).collect()
+    written(silence, records).into_iter().filter_map(|frame| frame::Command::try_from(frame).ok()).collect()
 }
 
 #[test]
 fn records_become_commands_between_hello_and_summary() {
-    let frames = frames_of("80ms", [(0, 200), (30, 100), (120, 300)].map(|(at, size)| record(at, 1, ToGateway, size)));
+    let frames = written("80ms", [(0, 200), (30, 100), (120, 300)].map(|(at, size)| record(at, 1, ToGateway, size)));
     let [Frame::Hello(hello), one, other, Frame::Summary(summary)] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!((&*hello.stage, &*hello.upstream), ("burst-segmenter", &["record-sizer".to_owned()][..]));
     for (command, at_ms, size) in [(one, 0, 300), (other, 120, 300)] {
@@ -91,7 +81,7 @@ fn commands_are_in_order_of_start_although_one_flow_is_never_silent_and_others_a
 /// Commands that are written before their replies are counted are more than the ten thousand that may wait.
 #[test]
 fn the_number_of_waiting_commands_is_bounded() {
-    let frames = frames_of("0s", (0..10_007).map(|flow| record(5, flow, ToGateway, 100)));
+    let frames = written("0s", (0..10_007).map(|flow| record(5, flow, ToGateway, 100)));
     let Some(Frame::Summary(summary)) = frames.last() else { panic!("no summary") };
     let counters = &summary.stages.last().unwrap().counters;
     assert_eq!(counters.get("told_early"), Some(&7), "{counters:?}");

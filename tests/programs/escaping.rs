@@ -6,10 +6,9 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 
-use sizeleak::frame::{
-    Actions, Candidate, Command, Frame, FrameWriter, Hello, Identification, Notice, Session, Summary,
-};
+use sizeleak::frame::{Actions, Candidate, Command, Frame, Hello, Identification, Notice, Session, Summary};
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, with, write};
+use support::streams::stream_of;
 
 /// What a terminal would obey: clear the screen, turn the text around, go back, begin a new line.
 const HOSTILE: &str = "\u{1b}[2J\u{9b}31m\u{202e}\u{2066}\r\0\nsizeleak: forged\u{2028}";
@@ -59,12 +58,7 @@ fn hostile_stream(folder: &Path) -> String {
         Identification { candidates, candidate_count: 1, listed: 1, ..Identification::unanswered(command) };
     let frames: [Frame; 5] =
         [hello.into(), session.into(), notice.into(), identification.into(), Summary::default().into()];
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::new(&mut bytes);
-    writer.write_all(&frames).unwrap();
-    writer.flush().unwrap();
-    drop(writer);
-    write(folder, "hostile.frames", bytes).display().to_string()
+    write(folder, "hostile.frames", stream_of(&frames)).display().to_string()
 }
 
 #[test]

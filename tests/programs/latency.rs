@@ -5,15 +5,14 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use sizeleak_frame::{Frame, FrameReader, Summary};
+use sizeleak_frame::Summary;
 use sizeleak_platform::telemetry::{Latency, LatencyTable};
 use support::programs::{GATEWAY, STAGES, example, pipe, root, seven, sizeleak, stderr, stdout};
+use support::streams::summary_of;
 
 /// The summary at the end of a stream.
 fn summary(stream: &[u8]) -> Summary {
-    let mut reader = FrameReader::new(stream);
-    let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
-    let Some(Frame::Summary(summary)) = frames.last() else { panic!("no summary") };
+    let summary = summary_of(stream);
     assert_eq!(summary.stages.iter().map(|row| row.stage.as_str()).collect::<Vec<_>>(), STAGES);
     summary
 }

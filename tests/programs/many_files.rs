@@ -8,26 +8,14 @@ use std::process::{Command, Output};
 use support::processors;
 
 use support::programs::{GATEWAY, example, pipe, root, sizeleak, stderr, stdout, with, write};
+use support::rotation::packets;
 use support::timeless::without_summary;
-
-/// The packets of a little-endian classic pcap, each with its header.
-fn packets(capture: &[u8]) -> Vec<&[u8]> {
-    let mut packets = Vec::new();
-    let mut rest = &capture[24..];
-    while !rest.is_empty() {
-        let length = 16 + u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
-        packets.push(&rest[..length]);
-        rest = &rest[length..];
-    }
-    packets
-}
 
 /// Splits the bundled capture into files; `which` assigns a packet number, of the number of packets, to a file.
 fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> Vec<PathBuf> {
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
-    assert_eq!(capture[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
-    let packets = packets(&capture);
-    let mut parts = vec![capture[..24].to_vec(); files];
+    let (header, packets) = packets(&capture);
+    let mut parts = vec![header; files];
     for (number, packet) in packets.iter().enumerate() {
         parts[which(number, packets.len())].extend_from_slice(packet);
     }
@@ -64,9 +52,9 @@ fn long(folder: &Path) -> PathBuf {
     const ADDRESSES: [usize; 2] = [26, 30];
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
     let gateway: std::net::Ipv4Addr = GATEWAY.parse().unwrap();
-    let packets = packets(&capture);
+    let (_, packets) = packets(&capture);
     let seconds = |packet: &[u8]| u32::from_le_bytes(packet[..4].try_into().unwrap());
-    let span = seconds(packets[packets.len() - 1]) - seconds(packets[0]) + 1;
+    let span = seconds(&packets[packets.len() - 1]) - seconds(&packets[0]) + 1;
     let mut bytes = capture[..24].to_vec();
     let mut round = 0;
     while bytes.len() < LONG {
@@ -130,11 +118,13 @@ fn several_files_give_the_same_bytes_on_one_core_and_on_two() {
 /// or not there.
 fn archive(folder: &Path) {
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
-    let middle = 24 + packets(&capture).iter().take(2000).map(|packet| packet.len()).sum::<usize>();
+    let (_, packets) = packets(&capture);
+    let lengths = |count: usize| packets.iter().take(count).map(Vec::len).sum::<usize>();
+    let middle = 24 + lengths(2000);
     write(folder, "b-first.pcap", &capture[..middle]);
     write(folder, "d-cut.pcap", [&capture[..24], &capture[middle..capture.len() - 5]].concat());
     let mut damaged = capture[..middle].to_vec();
-    let place = 24 + packets(&capture).iter().take(900).map(|packet| packet.len()).sum::<usize>();
+    let place = 24 + lengths(900);
     damaged[place + 8..place + 12].fill(0xff);
     write(folder, "e-damaged.pcap", damaged);
     write(folder, "empty", "");
@@ -281,7 +271,7 @@ fn named_files_none_of_which_can_be_read_are_refused_before_anything_is_written(
 /// Captures of one command each, for the labels of the bundled home that have one action, which is their name.
 fn captures_of_single_actions(folder: &Path) -> Vec<PathBuf> {
     let capture = fs::read(root().join(example("learn.pcap"))).unwrap();
-    let packets = packets(&capture);
+    let (_, packets) = packets(&capture);
     let number = |bytes: &[u8]| f64::from(u32::from_le_bytes(bytes.try_into().unwrap()));
     let time = |packet: &[u8]| number(&packet[..4]) + number(&packet[4..8]) / 1e6;
     let labels = fs::read_to_string(root().join(example("learn.csv"))).unwrap();
@@ -293,7 +283,7 @@ fn captures_of_single_actions(folder: &Path) -> Vec<PathBuf> {
         let ([only], label) = (done.as_slice(), row[0].parse::<f64>().unwrap()) else { continue };
         if row[*only] == "1" {
             let near = packets.iter().filter(|packet| (label - 0.4..label + 1.6).contains(&time(packet)));
-            let bytes = capture[..24].iter().chain(near.copied().flatten()).copied().collect::<Vec<u8>>();
+            let bytes = capture[..24].iter().chain(near.flatten()).copied().collect::<Vec<u8>>();
             files.push(write(folder, &format!("{}-{}.pcap", actions[*only], files.len()), bytes));
         }
     }

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use support::segmenters;
 
-use sizeleak_frame::{Frame, FrameReader};
+use sizeleak_frame::Frame;
 use support::programs::{example, pipe, root, seven, sizeleak, stderr, stdout, write};
+use support::streams::frames_of;
 use support::timeless::timeless;
 
 /// The streams of a pipe of programs, of threads and of processes; they must be equal but for latencies.
@@ -43,9 +44,7 @@ fn pipeline_with(segmenter: &[String], folder: &Path) -> String {
 
 /// All frames but those in which stages describe themselves.
 fn traffic(stream: &[u8]) -> Vec<Frame> {
-    let mut reader = FrameReader::new(stream);
-    let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
-    frames.filter(|frame| !matches!(frame, Frame::Hello(_) | Frame::Summary(_))).collect()
+    frames_of(stream).into_iter().filter(|frame| !matches!(frame, Frame::Hello(_) | Frame::Summary(_))).collect()
 }
 
 fn identified(frames: &[Frame]) -> usize {
