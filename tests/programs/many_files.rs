@@ -215,59 +215,6 @@ fn capture_in_a_pipe_names_the_files_and_the_others_are_read() {
     assert!(outputs[4].stdout.split(|byte| *byte == b'\n').count() > 300);
 }
 
-#[test]
-fn a_named_file_that_cannot_be_read_does_not_stop_the_others() {
-    let folder = tempfile::tempdir().unwrap();
-    archive(folder.path());
-    let gone = folder.path().join("gone.pcap");
-    let named = |name: &str| [gone.clone(), root().join(example(name)), folder.path().join("photo.jpg")];
-    let expected = [("gone.pcap", "No such file"), ("photo.jpg", "is no capture")];
-    let check = |output: &Output| {
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(output));
-        assert_lines(&lines_of_captures(output, folder.path()), &expected);
-    };
-    let alone = run_over("--kind identification", &[root().join(example("test.pcap"))]);
-    let among = run_over("--kind identification", &named("test.pcap"));
-    check(&among);
-    assert!(among.stdout == alone.stdout && !among.stdout.is_empty());
-
-    let model = folder.path().join("model.toml");
-    let (labels, inventory) = (example("learn.csv"), example("inventory.toml"));
-    let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels {labels} --inventory {inventory} -o"));
-    let output = learn.arg(&model).args(named("learn.pcap")).output().unwrap();
-    check(&output);
-    let [bundled, learned] = [root().join(example("model.toml")), model].map(|file| fs::read_to_string(file).unwrap());
-    let actions = |model: &str| model[model.find("[[action]]").unwrap()..model.find("[learned]").unwrap()].to_owned();
-    assert_eq!(actions(&learned), actions(&bundled));
-    assert!(!learned.contains("gone.pcap"), "it names no capture that was not read");
-
-    let (model, labels) = (example("model.toml"), example("test.csv"));
-    let mut evaluate = sizeleak(&format!("evaluate --gateway {GATEWAY} --model {model} --labels {labels}"));
-    let output = evaluate.args(named("test.pcap")).output().unwrap();
-    check(&output);
-    assert!(String::from_utf8(output.stdout).unwrap().contains("307 labelled commands: 307 found"));
-}
-
-#[test]
-fn a_folder_among_files_stands_for_the_captures_in_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let inputs = [folder.path().to_owned(), root().join(example("test.pcap"))];
-    let output = run_over("--kind identification", &inputs);
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(output.stdout.split(|byte| *byte == b'\n').count(), 308);
-}
-
-#[test]
-fn named_files_none_of_which_can_be_read_are_refused_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("commands.ndjson");
-    let inputs = ["one.pcap", "two.pcap"].map(|name| folder.path().join(name));
-    let refused = run_over(&format!("-o {}", output.display()), &inputs);
-    assert_eq!((refused.status.code(), fs::read_dir(folder.path()).unwrap().count()), (Some(1), 0));
-    let said = stderr(&refused);
-    assert!(said.contains("one.pcap: No such file") && said.contains("nor can any other of the 2"), "{said}");
-}
-
 /// Captures of one command each, for the labels of the bundled home that have one action, which is their name.
 fn captures_of_single_actions(folder: &Path) -> Vec<PathBuf> {
     let capture = fs::read(root().join(example("learn.pcap"))).unwrap();

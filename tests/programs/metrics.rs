@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::programs;
@@ -199,26 +199,4 @@ fn program_of_a_pipe_serves_its_own_metrics() {
     ]);
     assert!(!metrics.contains("stage=\"capture\""), "{metrics}");
     served.end();
-}
-
-fn refused(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).output().unwrap()
-}
-
-#[test]
-fn addresses_other_than_loopback_are_refused() {
-    for address in ["0.0.0.0:9464", "[::]:0", "192.168.1.20:0", "somewhere:80", "9464"] {
-        for mut command in [
-            sizeleak(&format!("run pipeline.toml --metrics {address}")),
-            with("capture", &format!("--metrics {address} {}", example("test.pcap"))),
-            with("pruner", &format!("--model {} --metrics {address}", example("model.toml"))),
-        ] {
-            let output = refused(&mut command);
-            assert_eq!(output.status.code(), Some(2), "{address}: {}", stderr(&output));
-            assert!(output.stdout.is_empty());
-            let said = stderr(&output);
-            assert!(said.lines().count() == 1 && said.contains(address), "{said}");
-            assert!(said.contains("loopback only") || said.contains("IP:PORT"), "{said}");
-        }
-    }
 }

@@ -190,25 +190,6 @@ fn printed_commands(text: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_printed_commands_list_the_commands_and_learn_a_model() {
-    let folder = tempfile::tempdir().unwrap();
-    let capture = root().join(example("learn.pcap"));
-    let commands = printed_commands(&text(&[&capture], &[]));
-    assert_eq!(commands.len(), 2, "{commands:?}");
-    std::fs::copy(root().join(example("learn.csv")), folder.path().join("labels.csv")).unwrap();
-    let runs: Vec<Output> = commands
-        .iter()
-        .map(|arguments| run(Command::new(env!("CARGO_BIN_EXE_sizeleak")).args(arguments).current_dir(folder.path())))
-        .collect();
-    for output in &runs {
-        assert!(output.status.success(), "{}", stderr(output));
-    }
-    assert!(String::from_utf8_lossy(&runs[0].stdout).lines().count() >= 192);
-    let model = std::fs::read_to_string(folder.path().join("model.toml")).unwrap();
-    assert!(model.contains("toggle"), "{model}");
-}
-
-#[test]
 fn of_two_homes_both_are_named_and_none_is_preferred() {
     let text = "[network]\ngateway = \"192.168.1.77\"\nservice = \"203.0.113.99\"\nname = \"other.example\"\n[learn]\n\
                 random = 1\n[test]\ncommands = 60\n";
