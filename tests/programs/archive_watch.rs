@@ -212,6 +212,7 @@ fn captures_outside_of_the_range_are_not_processed_and_nothing_is_dropped_silent
     let range = ["--since", &since, "--until", &until];
     let text = said(captures.archive("out").args(range), 1);
     assert!(text.contains("2 of its captures are outside of the range of time") && text.contains("--forget"), "{text}");
+    assert!(text.contains("points are not complete") && !text.contains("damaged"), "no file is: {text}");
     assert!(answers(&out) == all, "its results are as they were");
     let chosen = captures.fresh(&range);
     said(captures.archive("out").args([&range[..], &["--forget"]].concat()), 0);

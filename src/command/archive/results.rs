@@ -129,7 +129,9 @@ pub(super) fn name_doubts(manifest: &Manifest, out: &Path) {
 pub(super) fn check(failures: &BTreeSet<(String, String)>, manifest: &Manifest, out: &Path) -> Result<()> {
     let shown = out.display();
     if !failures.is_empty() {
-        return Err(anyhow!("files are damaged or missing; `sizeleak archive status {shown}` lists them"));
+        let are_points = manifest.points.iter().any(|point| point.fault.is_some());
+        let what = if are_points { "points are not complete" } else { "files are damaged or missing" };
+        return Err(anyhow!("{what}; `sizeleak archive status {shown}` lists them"));
     }
     if manifest.is_silent() {
         let fault = "no packet of any point is from or to a gateway that is named";
@@ -186,9 +188,13 @@ fn table(manifest: &Manifest) -> Document {
         manifest.points.iter().filter_map(move |point| Some((point.point.as_str(), words(point)?)))
     };
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
-    let outside = Some(manifest.count_of(FileVerdict::Outside)).filter(|outside| *outside > 0);
-    let outside = outside
-        .map(|outside| line(format!("Outside of the range of time: {outside} captures, which `--format json` lists")));
+    let outside = match manifest.count_of(FileVerdict::Outside) {
+        0 => Document::new(),
+        count => {
+            let captures = counted(count, "capture", "captures");
+            line(format!("Outside of the range of time: {captures}, which `--format json` lists"))
+        }
+    };
     let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
     let more = rest(others.len(), MAX_OTHERS, |more| format!("  and {more} more, which `--format json` lists"));
     spaced([
@@ -197,7 +203,7 @@ fn table(manifest: &Manifest) -> Document {
         silence(manifest).map_or_else(Document::new, |silence| paragraph(name_cell(&silence), 0)),
         list("Doubtful or incomplete, by notices", said(doubts)),
         list("Growing", said(|point| point.waits.clone()).chain(with(manifest, FileVerdict::Growing))),
-        outside.unwrap_or_default(),
+        outside,
         [list("No captures", others.iter().take(MAX_OTHERS).cloned()), more].concat(),
         paragraph("This is what the last run found, as manifest.ndjson has it; no file was read again.", 0),
     ])

@@ -127,7 +127,9 @@ impl ArchiveRun {
             }
         }
         let after = descriptions()?;
-        let changed = after.iter().filter(|(name, point)| before.get(*name) != Some(*point)).count();
+        let is_as_before =
+            |(name, point): &(&String, &PointDescription)| before.get(*name).is_some_and(|it| it.has_results_of(point));
+        let changed = after.iter().filter(|point| !is_as_before(point)).count();
         let manifest = Manifest::of(after, &unprocessed);
         manifest.write(layout)?;
         layout.remove_staging().map_err(ArchiveError::of_file(&layout.staging()))?;

@@ -242,6 +242,16 @@ impl PointDescription {
         Ok(all)
     }
 
+    /// Whether it says the same of its files, records and answers; not whether its files have settled since.
+    pub(crate) fn has_results_of(&self, other: &Self) -> bool {
+        let results = |description: &Self| {
+            let mut results = description.clone();
+            results.files.iter_mut().for_each(|file| file.state = None);
+            results
+        };
+        results(self) == results(other)
+    }
+
     pub(crate) fn write(&self, layout: &Layout) -> io::Result<()> {
         layout.write(&layout.description(&self.point), &to_checked_json(self)?, Durability::Lasting)
     }
