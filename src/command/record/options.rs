@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     pub(super) max_time: Option<Duration>,
 
     /// The seed of all choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Commands")]
     pub(super) seed: u64,
 
     /// Print which commands would be sent, and send none
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Commands")]
 pub(super) struct CommandOptions {
     /// Start CMD for each command, with JSON on stdin
-    #[arg(long = "do", value_name = "CMD", required_unless_present_any = ["do_lines", "ask", "dry_run"])]
+    #[arg(long = "do", value_name = "CMD")]
     pub(super) program: Option<String>,
 
     /// Start CMD once, with a line of JSON for each, which it answers by `ok`, or by why it was not sent

@@ -74,6 +74,11 @@ impl<'a> Session<'a> {
         if captures && gateway.is_empty() {
             return Err(usage!("`--gateway IP|CIDR` is missing: name the gateway to record"));
         }
+        if !command.ask && command.program.is_none() && command.do_lines.is_none() {
+            return Err(usage!(
+                "say how commands are sent: `--do CMD`, `--do-lines CMD` or `--ask`; `--dry-run` prints and sends none"
+            ));
+        }
         let interrupt = Interrupt::on_signals()?;
         let tap = match (&capture.capture_with, &capture.interface) {
             (Some(text), _) => Some(Tap::of_command(text, folder, gateway)?),
