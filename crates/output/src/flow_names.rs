@@ -18,6 +18,7 @@ pub(crate) struct FlowNames {
 pub(crate) struct FlowEnds {
     pub(crate) transport: Option<Transport>,
     pub(crate) gateway: Option<IpAddr>,
+    pub(crate) gateway_port: Option<u16>,
     pub(crate) service: Option<SocketAddr>,
     pub(crate) server_name: Option<Box<str>>,
     pub(crate) protocol: Option<Box<str>>,
@@ -38,9 +39,10 @@ impl FlowNames {
     pub(crate) fn observe(&mut self, frame: &Frame) {
         match frame {
             Frame::Flow(flow) => {
-                let Flow { flow, gateway, service, transport, .. } = **flow;
+                let Flow { flow, gateway, gateway_port, service, transport, .. } = **flow;
                 let ends = self.entry(flow);
-                (ends.transport, ends.gateway, ends.service) = (Some(transport), Some(gateway), Some(service));
+                (ends.transport, ends.service) = (Some(transport), Some(service));
+                (ends.gateway, ends.gateway_port) = (Some(gateway), gateway_port);
             }
             Frame::Session(session) => {
                 let Session { flow, server_name, protocol, .. } = &**session;

@@ -69,8 +69,7 @@ impl ZeekLog {
             own("time_ns", ColumnType::Time),
             own("flow", ColumnType::Text),
             ends.and_then(FlowEnds::gateway_name),
-            // No frame has the gateway's port.
-            None,
+            ends.and_then(|ends| ends.gateway_port).map(|port| port.to_string()),
             service.map(|service| service.ip().to_string()),
             service.map(|service| service.port().to_string()),
             ends.and_then(|ends| ends.transport).map(|transport| transport.name().to_owned()),
@@ -237,6 +236,10 @@ to_gateway\t4,5\t18446744073709551615\t1\t-\t-\t-\t-\ton=2,a\\x2cb=1\t-1\t0.5
 #close\t2026-01-05-08-00-00
 ";
         assert_eq!(text, expected);
+        let Frame::Flow(mut known) = flow() else { panic!("a flow") };
+        known.gateway_port = Some(43_426);
+        let text = written("identification", &[Frame::Flow(known), identification(), Summary::default().into()]);
+        assert_eq!(text, expected.replace("\t2001:db8::20\t-\t", "\t2001:db8::20\t43426\t"), "older streams lack it");
     }
 
     #[test]
