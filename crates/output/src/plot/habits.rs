@@ -18,7 +18,7 @@ const MAX_ROUTINES: usize = 42;
 
 /// Names of actions and commands are shortened to so many columns of text, and titles to so many characters.
 const NAME: usize = 26;
-const COMMAND: usize = 18;
+const COMMAND: usize = 16;
 const MAX_IN_TITLE: usize = 200;
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -191,11 +191,16 @@ fn column_left(column: usize) -> f64 {
 fn routine_row(routine: &Routine, left: f64, y: f64) -> Group {
     let Routine { command, at, came, of, days } = routine;
     let (command, share) = (command.to_string(), f64::from(*came) / f64::from((*of).max(1)));
-    let when = format!("{at}  {came} of {of} {}", if *days == "all" { "days" } else { *days });
+    let days = match *days {
+        "all" => "days",
+        "weekends" => "weekend days",
+        other => other,
+    };
+    let when = format!("{at}  {came} of {of} {days}");
     let bar = |share: f64, colour: &str| rectangle(left, y - 9.0, SHARE * share, 9.0).set("fill", colour);
     let tooltip = Title::new(format!("{when}: {}", clean(&command, MAX_IN_TITLE)));
     let group = Group::new().set("class", "routine").add(tooltip).add(bar(1.0, NEVER)).add(bar(share, SHARE_COLOUR));
-    group.add(text(left + 42.0, y, &when)).add(text(left + 208.0, y, &named(&command, COMMAND)))
+    group.add(text(left + 42.0, y, &when)).add(text(left + 222.0, y, &named(&command, COMMAND)))
 }
 
 /// The least and the greatest round number: 0.001 and 1,000,000.
@@ -262,6 +267,10 @@ mod tests {
         let many = habits_svg(&home(99, 100), PictureSize::default(), "Home").unwrap();
         assert_eq!(["panel", "routine"].map(|class| count(&many, class)), [MAX_PANELS, MAX_ROUTINES]);
         assert!(many.contains("the 12 most used of 99 actions") && many.contains(", the first 42 of 100"), "{many}");
+        let mut weekends = home(1, 1);
+        weekends.routines[0].days = "weekends";
+        let weekends = habits_svg(&weekends, PictureSize::default(), "Home").unwrap();
+        assert!(weekends.contains("07:15  1 of 2 weekend days"), "two days may be of one weekend: {weekends}");
         let none = habits_svg(&home(0, 0), PictureSize::default(), "Home").unwrap();
         assert!(!none.contains("Routines") && !none.contains("share of days"), "{none}");
     }
