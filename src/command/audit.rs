@@ -201,15 +201,12 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
             kinds.join(", ")
         },
     );
-    let home = format!(
-        "{devices}; {}; {} {} of up to {}, which have {} {}",
-        counted(model.actions.len(), "action", "actions"),
-        Count(audit.commands).shown(),
-        if audit.commands < 1.5 { "command" } else { "commands" },
-        counted(audit.most_actions, "action", "actions"),
-        Count(audit.sizes as f64).shown(),
-        if audit.sizes == 1 { "size" } else { "sizes" }
-    );
+    let many =
+        |count: f64, one, several| format!("{} {}", Count(count).shown(), if count < 1.5 { one } else { several });
+    let (commands, sizes) = (many(audit.commands, "command", "commands"), many(audit.sizes as f64, "size", "sizes"));
+    let [actions, most] =
+        [model.actions.len() as u64, audit.most_actions.into()].map(|it| counted(it, "action", "actions"));
+    let home = format!("{devices}; {actions}; {commands} of up to {most}, which have {sizes}");
     let left_out = match audit.left_out {
         left_out if left_out > 0.0 => {
             format!("; commands of more actions are left out ({} of all)", Share(left_out).shown())
@@ -370,12 +367,10 @@ impl TunnelReport<'_> {
             ),
             _ => String::new(),
         };
+        let (flows, time, busy) = (flows_in_words(*flows), in_words((seconds * 1e9) as i64), share_in_words(*busy));
         Some(format!(
-            "{}, each like any of {conversations} of a device with a service in {}, which sends within 40 ms of a command \
-             in {} of cases{left_out}",
-            flows_in_words(*flows),
-            in_words((seconds * 1e9) as i64),
-            share_in_words(*busy)
+            "{flows}, each like any of {conversations} of a device with a service in {time}, which sends within 40 ms of a \
+             command in {busy} of cases{left_out}"
         ))
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use sizeleak_frame::{
     Actions, Command, Correction, Deviation, Direction, Flow, FlowId, Frame, Identification, Packet, Protocol, Record,
-    Segment, Session, Summary,
+    Segment, Session, StageSummary, Summary,
 };
 use sizeleak_text::{counted, escaped, fitted, width};
 
@@ -195,29 +195,18 @@ fn kind(kind: &str, text: &str) -> String {
 }
 
 fn packet(row: &Packet<'_>, style: &TextStyle) -> String {
-    format!(
-        "{}  capture {} packet {}  link type {}  {} of {} bytes  {}",
-        style.times.format(row.time_ns),
-        row.capture,
-        row.number,
-        row.link_type,
-        row.data.len(),
-        row.original_length,
-        hex(row.data, style.binary)
-    )
+    let Packet { time_ns, link_type, original_length, data, capture, number } = row;
+    let (time, captured, shown) = (style.times.format(*time_ns), data.len(), hex(data, style.binary));
+    let of_bytes = format!("{captured} of {original_length} bytes  {shown}");
+    format!("{time}  capture {capture} packet {number}  link type {link_type}  {of_bytes}")
 }
 
 fn segment(row: &Segment<'_>, style: &TextStyle) -> String {
-    format!(
-        "{}  flow {}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
-        style.times.format(row.time_ns),
-        FlowId(row.flow),
-        row.direction.word(),
-        row.sequence,
-        row.flags,
-        row.length,
-        hex(row.payload, style.binary)
-    )
+    let Segment { sequence, flags, length, .. } = row;
+    let (time, flow, direction) = (style.times.format(row.time_ns), FlowId(row.flow), row.direction.word());
+    let payload = hex(row.payload, style.binary);
+    let header = format!("sequence {sequence:<10}  flags {flags:02x}  {length:>5} bytes");
+    format!("{time}  flow {flow}  {direction:<12}  {header}  {payload}")
 }
 
 fn flow(flow: &Flow, times: &TimeFormat) -> String {
@@ -228,15 +217,9 @@ fn flow(flow: &Flow, times: &TimeFormat) -> String {
 }
 
 fn session(session: &Session, times: &TimeFormat) -> String {
-    let shown = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
-    format!(
-        "{}  flow {}  {}  {}  {}",
-        times.format(session.time_ns),
-        FlowId(session.flow),
-        shown(&session.tls_version),
-        shown(&session.cipher_suite),
-        shown(&session.server_name)
-    )
+    let shown = [&session.tls_version, &session.cipher_suite, &session.server_name];
+    let shown = shown.map(|part| part.as_deref().unwrap_or("-")).join("  ");
+    format!("{}  flow {}  {shown}", times.format(session.time_ns), FlowId(session.flow))
 }
 
 fn record(record: &Record, times: &TimeFormat) -> String {
@@ -244,30 +227,20 @@ fn record(record: &Record, times: &TimeFormat) -> String {
         Protocol::Tls => String::new(),
         other => format!("  {}", other.name()),
     };
-    format!(
-        "{}  flow {}  {:<12}  type {}  {:>5} bytes  plaintext {}{}{protocol}",
-        times.format(record.time_ns),
-        FlowId(record.flow),
-        record.direction.word(),
-        u8::from(record.content_type),
-        record.length,
-        range(record.plaintext),
-        if record.handshake { "  handshake" } else { "" }
-    )
+    let handshake = if record.handshake { "  handshake" } else { "" };
+    let (time, flow, direction) = (times.format(record.time_ns), FlowId(record.flow), record.direction.word());
+    let (content, length, plaintext) = (u8::from(record.content_type), record.length, range(record.plaintext));
+    let sizes = format!("type {content}  {length:>5} bytes  plaintext {plaintext}");
+    format!("{time}  flow {flow}  {direction:<12}  {sizes}{handshake}{protocol}")
 }
 
 fn command(command: &Command, times: &TimeFormat) -> String {
-    format!(
-        "{}  flow {}  {:>5} bytes  plaintext {}  {}  {} of {}{}",
-        times.format(command.time_ns),
-        FlowId(command.flow),
-        command.size,
-        range(command.plaintext),
-        counted(command.records, "record", "records"),
-        counted(command.replies, "reply", "replies"),
-        counted(command.reply_bytes, "byte", "bytes"),
-        if command.direction == Direction::FromGateway { "  report" } else { "" }
-    )
+    let (time, flow, plaintext) = (times.format(command.time_ns), FlowId(command.flow), range(command.plaintext));
+    let (size, records) = (command.size, counted(command.records, "record", "records"));
+    let replies = counted(command.replies, "reply", "replies");
+    let bytes = counted(command.reply_bytes, "byte", "bytes");
+    let report = if command.direction == Direction::FromGateway { "  report" } else { "" };
+    format!("{time}  flow {flow}  {size:>5} bytes  plaintext {plaintext}  {records}  {replies} of {bytes}{report}")
 }
 
 fn correction(correction: &Correction, times: &TimeFormat) -> String {
@@ -278,17 +251,11 @@ fn correction(correction: &Correction, times: &TimeFormat) -> String {
 }
 
 fn stages(summary: &Summary) -> Vec<String> {
-    let stage = |row: &sizeleak_frame::StageSummary| {
+    let stage = |row: &StageSummary| {
+        let StageSummary { stage, frames_in, frames_out, bytes_in, .. } = row;
         let counters: Vec<String> = row.counters.iter().map(|(name, count)| format!("  {name} {count}")).collect();
-        let text = format!(
-            "{}: {} frames in, {} out, {} bytes{}",
-            row.stage,
-            row.frames_in,
-            row.frames_out,
-            row.bytes_in,
-            counters.concat()
-        );
-        kind("summary", &text)
+        let counters = counters.concat();
+        kind("summary", &format!("{stage}: {frames_in} frames in, {frames_out} out, {bytes_in} bytes{counters}"))
     };
     summary.stages.iter().map(stage).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_learning::{FoundSizes, LearnedModel, MIN_COMMANDS};
-use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel};
+use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel, ReplyCountModel};
 use sizeleak_text::{counted, escaped, fitted, range_in_words, shortened, width};
 
 use crate::command::document::{Document, blank, line, paragraph, rest, spaced};
@@ -166,13 +166,9 @@ fn epsilons(model: &Model) -> String {
 fn replies(model: &Model) -> Vec<String> {
     let replies = &model.replies;
     let count = if replies.is_informative() {
-        format!(
-            "replies: {} and {} per action; {:.1} % missing, {:.3} others per command",
-            replies.fixed,
-            replies.per_action,
-            100.0 * replies.missing,
-            replies.surplus
-        )
+        let ReplyCountModel { fixed, per_action, surplus, .. } = replies;
+        let missing = 100.0 * replies.missing;
+        format!("replies: {fixed} and {per_action} per action; {missing:.1} % missing, {surplus:.3} others per command")
     } else {
         match model.learned.commands {
             few if few < MIN_COMMANDS as u64 => {
@@ -204,13 +200,9 @@ fn noise(model: &Model) -> Option<String> {
     let kinds = &model.noise.as_ref()?.to_gateway;
     let answers = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.answers));
     let alone = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.alone));
-    let sizes = kinds.len();
-    Some(format!(
-        "noise: besides commands the service sent {} and {}, of {}",
-        counted(answers, "answer", "answers"),
-        counted(alone, "other message", "other messages"),
-        counted(sizes, "size", "sizes")
-    ))
+    let (answers, sizes) = (counted(answers, "answer", "answers"), counted(kinds.len(), "size", "sizes"));
+    let others = counted(alone, "other message", "other messages");
+    Some(format!("noise: besides commands the service sent {answers} and {others}, of {sizes}"))
 }
 
 /// How many actions may have the same reply before their sizes are in doubt.

@@ -155,13 +155,12 @@ fn once_remark(leak: &MeasuredLeak, has_model: bool) -> Option<String> {
     let MeasuredLeak { commands, secrets, secrets_once, .. } = leak;
     let remedy =
         if has_model { "" } else { "; an observer who learns the sizes of actions may name them, too (`--model`)" };
+    let [are, them, they_count] =
+        if *secrets_once == 1 { ["is", "it", "it counts"] } else { ["are", "them", "they count"] };
     (*secrets_once > 0 && *secrets > 1).then(|| {
         format!(
-            "{secrets_once} of {commands} commands {} labelled as no other is, so that nobody can learn {} from the others: \
-             {} as not named{remedy}",
-            if *secrets_once == 1 { "is" } else { "are" },
-            if *secrets_once == 1 { "it" } else { "them" },
-            if *secrets_once == 1 { "it counts" } else { "they count" }
+            "{secrets_once} of {commands} commands {are} labelled as no other is, so that nobody can learn {them} from the \
+             others: {they_count} as not named{remedy}"
         )
     })
 }

@@ -75,13 +75,11 @@ impl<'a> CountermeasureReport<'a> {
             (PaddingPolicy::None, Sending::Every(_)) => "a ",
             (policy, _) => policy.article(),
         };
+        let shares = [command.named, before.by_size.command.named, command.guessing, after.cost.added_share];
+        let [share, without, guessing, added] = shares.map(percent);
         let sentence = format!(
-            "With {article}{named}, an observer who sees only sizes names the exact command of a message in {} of cases (without: \
-             {}; guessing: {}); it adds {} to the bytes of commands.",
-            percent(command.named),
-            percent(before.by_size.command.named),
-            percent(command.guessing),
-            percent(after.cost.added_share),
+            "With {article}{named}, an observer who sees only sizes names the exact command of a message in {share} of \
+             cases (without: {without}; guessing: {guessing}); it adds {added} to the bytes of commands."
         );
         Ok(Self {
             schema: 1,
@@ -127,12 +125,12 @@ impl<'a> CountermeasureReport<'a> {
             )),
         }
         if *dummies > 0.0 {
+            let real = 1.0 - dummies;
+            let [real, named] = [real, self.after.by_size.command.named / real].map(percent);
             remarks.push(format!(
-                "To name a command is to say, too, that it is real, which is right for {} of all that are sent. Whoever \
-                 takes every one for real still names {} of the real ones: dummies do not hide commands, they make it \
-                 uncertain that there was one. This holds for dummies that are drawn, sent and answered like commands.",
-                percent(1.0 - dummies),
-                percent(self.after.by_size.command.named / (1.0 - dummies))
+                "To name a command is to say, too, that it is real, which is right for {real} of all that are sent. Whoever \
+                 takes every one for real still names {named} of the real ones: dummies do not hide commands, they make it \
+                 uncertain that there was one. This holds for dummies that are drawn, sent and answered like commands."
             ));
         }
         let is_bounded = *sending != Sending::AtOnce && matches!(replies, ReplyForm::AsTheyAre | ReplyForm::OneSize);
