@@ -1,6 +1,7 @@
 //! `sizeleak plot`: figures of what the other commands write: a timeline of a stream, the habits of a profile, the sizes of a
 //! model, and what reports say.
 
+mod charts;
 pub(super) mod content;
 mod timeline;
 
@@ -12,16 +13,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use content::{Content, PictureKind};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use sizeleak_frame::Frame;
 use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_model::ModelSet;
 use sizeleak_output::plot::{
-    CalibrationFigure, CommandSizes, ConfusionFigure, HomeHabits, LearningCurveFigure, PaddingFigure, PictureSize,
-    StageLatency, habits_svg, latency_svg, svg_of,
+    Chart, CommandSizes, ConfusionFigure, HomeHabits, PictureSize, TooSmall, habits_svg, svg_of,
 };
-use sizeleak_report::quantiles;
+use sizeleak_report::document::Figure;
 use sizeleak_text::counted;
 use timeline::TimelineOptions;
 
@@ -99,11 +97,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (labels, model) = (arguments.timeline.labels()?, arguments.timeline.model()?);
     let (content, name) = Content::of(arguments.file.as_deref())?;
     let kind = arguments.kind.unwrap_or_else(|| content.kind());
-    if let Some(option) = arguments.timeline.given().filter(|_| kind != PictureKind::Timeline) {
-        let (kind, _) = kind.in_words();
-        return Err(usage!("`{option}` is about a timeline, and {name} is drawn as a {kind}: leave it out"));
+    let section = arguments.section.map(|_| ("--section", &[PictureKind::Sizes][..]));
+    if let Some((option, kinds)) = arguments.timeline.given().chain(section).find(|(_, kinds)| !kinds.contains(&kind)) {
+        let about: Vec<String> = kinds.iter().map(|kind| format!("a {}", kind.in_words().0)).collect();
+        let (about, (kind, _)) = (about.join(" or "), kind.in_words());
+        return Err(usage!("`{option}` is about {about}, and {name} is drawn as a {kind}: leave it out"));
     }
     let (size, title) = (arguments.picture_size(), arguments.title.as_deref());
+    let drawn = |figure: &Figure| -> Result<String, TooSmall> {
+        let chart = figure.chart().map(|chart| Chart { size, heading: arguments.title.clone(), ..chart });
+        chart.map_or_else(|| Ok(String::new()), |chart| chart.svg())
+    };
     // Commands before the damage are drawn.
     let mut read = Ok(());
     let svg = match (kind, content) {
@@ -112,23 +116,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             timeline::complete(&mut timeline, model.as_ref(), labels.as_ref())?;
             svg_of(&timeline, &times, size, title)
         }
-        (PictureKind::Latency, Content::Answers(answers)) => latency_svg(&latencies_of(answers, &name)?, size, title),
+        (PictureKind::Latency, Content::Answers(answers)) => drawn(&latencies_of(answers, &name)?),
         (PictureKind::Profile, Content::Profile(text)) => {
             let (own_title, home) = home_of(&text, &arguments.timeline.gateway).with_context(|| name.clone())?;
             habits_svg(&home, size, title.unwrap_or(&own_title))
         }
         (PictureKind::Sizes, Content::Model(text)) => sizes_of(&text, arguments.section, &name)?.svg(size, title),
-        (PictureKind::Calibration, Content::Report(report)) => {
-            figure::<CalibrationFigure>(kind, report, &name)?.svg(size, title)
-        }
+        (PictureKind::Calibration, Content::Report(report)) => drawn(&charts::calibration(report, &name)?),
+        (PictureKind::Curve, Content::Report(report)) => drawn(&charts::learning_curve(report, &name)?),
+        (PictureKind::Padding, Content::Report(report)) => drawn(&charts::padding(report, &name)?),
         (PictureKind::Confusion, Content::Report(report)) => {
-            figure::<ConfusionFigure>(kind, report, &name)?.svg(size, title)
-        }
-        (PictureKind::Curve, Content::Report(report)) => {
-            figure::<LearningCurveFigure>(kind, report, &name)?.svg(size, title)
-        }
-        (PictureKind::Padding, Content::Report(report)) => {
-            figure::<PaddingFigure>(kind, report, &name)?.svg(size, title)
+            charts::read::<ConfusionFigure>(kind, report, &name)?.svg(size, title)
         }
         (kind, content) => {
             let (what, (kind, source)) = (content.what(), kind.in_words());
@@ -161,29 +159,15 @@ fn home_of(text: &str, gateways: &[IpAddr]) -> Result<(String, HomeHabits)> {
     Ok((format!("Habits of the home behind {gateway}"), habits))
 }
 
-/// What a report says of a figure.
-fn figure<F: DeserializeOwned>(kind: PictureKind, report: Value, name: &str) -> Result<F> {
-    let (wanted, source) = kind.in_words();
-    serde_json::from_value(report).map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))
-}
-
-fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
+fn latencies_of(answers: Answers, name: &str) -> Result<Figure> {
     let mut stages = Vec::new();
     answers.read(name, &mut |frame| {
         if let Frame::Summary(summary) = frame {
             stages = summary.stages;
         }
     })?;
-    let latencies: Vec<StageLatency> = stages
-        .into_iter()
-        .map(|stage| StageLatency {
-            service: quantiles(&stage.latency),
-            queue: quantiles(&stage.queue),
-            stage: stage.stage,
-        })
-        .filter(|stage| stage.service.is_some() || stage.queue.is_some())
-        .collect();
-    if latencies.is_empty() {
+    let latencies = charts::latency(&stages);
+    if latencies.rows.is_empty() {
         let (_, source) = PictureKind::Latency.in_words();
         return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}"));
     }

@@ -1,6 +1,6 @@
 //! Calibration: of the first candidates with probability p, a share of p should be right.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::judge::{Judgement, TruthRank};
 use crate::statistics::{Confidence, Interval, wilson};
@@ -16,7 +16,7 @@ const FAR_ABOVE_CHANCE: f64 = 5.0;
 pub(crate) const BINS: usize = 10;
 
 /// How well the probabilities of first candidates agree with how often they are right.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Σ over bins of the share of answers in the bin · |mean probability − share right|; null without answers.
     pub expected_error: Option<f64>,
@@ -25,6 +25,7 @@ pub struct Calibration {
     /// The reliability table, without empty bins.
     pub bins: Vec<CalibrationBin>,
     /// Labels without a command of their own. Saying nothing claims, without any doubt, that nothing was commanded.
+    #[serde(default)]
     pub missed: u64,
     /// The expected error where each missed command counts as an answer that was certain and wrong, in a bin of its
     /// own: (answers · expected error + missed) / (answers + missed); null without both. A command that was found but
@@ -36,7 +37,7 @@ pub struct Calibration {
 }
 
 /// The answers whose probability lies in a range.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationBin {
     pub from: f64,
     pub to: f64,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sizeleak_learning::labels::{LabelFile, Tolerance};
 use sizeleak_learning::{LearnedModel, LearningOutcome, LearningRun, TrainingSet};
 use sizeleak_model::{Action, Model, ModelSet};
@@ -34,7 +34,7 @@ struct CurveInput<'a> {
     tolerance: Tolerance,
 }
 
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearningCurve {
     schema: u32,
     /// How many labels the samples were drawn from.
@@ -184,7 +184,7 @@ fn draws(rows: &[usize], count: usize) -> Vec<Vec<usize>> {
 const MAX_REMARKS: usize = 8;
 
 /// How good models of the same number of labels are.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The number of labels that each model was to be learned from.
     pub labels: usize,
@@ -209,14 +209,14 @@ pub struct CurvePoint {
 }
 
 /// A sentence about some of the draws.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrawRemark {
     pub sentence: String,
     pub draws: usize,
 }
 
 /// The most important figures of the models of a point.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MedianScore {
     /// The share of commands with the truth among the candidates.
     pub precision: MedianShare,
@@ -229,7 +229,7 @@ pub struct MedianScore {
 }
 
 /// A share of commands, over several models.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MedianShare {
     pub median: f64,
     /// From the lowest to the highest end of their intervals (Wilson, 95 %).

@@ -1,6 +1,5 @@
 //! Pictures as SVG: timelines of commands, what homes usually do, and figures of reports.
 
-mod calibration;
 mod chart;
 mod confusion;
 mod drawing;
@@ -15,8 +14,7 @@ mod scale;
 mod sizes;
 mod timeline;
 
-pub use calibration::{CalibrationFigure, LearningCurveFigure, PaddingFigure};
-pub use chart::{ChartKind, ChartNumbers, Quantiles, StageLatency, latency_svg};
+pub use chart::{Chart, ChartKind, ChartValue};
 pub use confusion::ConfusionFigure;
 pub use drawing::svg_of;
 pub use habits::{HomeHabits, habits_svg};

@@ -3,7 +3,7 @@
 
 use sizeleak_evaluation::statistics::{Interval, percent_within};
 pub use sizeleak_output::plot::ChartKind;
-use sizeleak_output::plot::ChartNumbers;
+use sizeleak_output::plot::{Chart, ChartValue, PictureSize};
 use sizeleak_text::percent;
 
 /// A value that is not known.
@@ -56,11 +56,11 @@ pub struct Figure {
     /// Its name in links and files.
     pub id: &'static str,
     pub title: String,
-    /// How it is read.
+    /// How the table is read.
     pub note: String,
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value>>,
-    pub chart: Option<Chart>,
+    pub drawn: Option<Drawn>,
 }
 
 /// A value of a table, which each form shows in its own way.
@@ -81,13 +81,16 @@ pub enum Value {
     Unknown,
 }
 
+/// How a table is drawn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chart {
-    pub kind: ChartKind,
-    /// Which columns of the table are drawn, in the order of the kind.
-    pub columns: &'static [usize],
+pub struct Drawn {
+    kind: ChartKind,
+    /// Which columns of the table, in the order of the kind.
+    columns: &'static [usize],
     /// Where a line says what guessing reaches.
-    pub guessing: Option<f64>,
+    guessing: Option<f64>,
+    /// How the drawing is read, where it does not say that itself.
+    pub(crate) reading: &'static str,
 }
 
 impl Figure {
@@ -100,10 +103,10 @@ impl Figure {
 
     /// A table with these columns and as many values in each row.
     pub fn of(id: &'static str, columns: Vec<String>, rows: Vec<Vec<Value>>) -> Self {
-        Self { id, title: String::new(), note: String::new(), columns, rows, chart: None }
+        Self { id, title: String::new(), note: String::new(), columns, rows, drawn: None }
     }
 
-    /// The same with what it shows, and how it is read.
+    /// The same with what it shows, and how the table is read.
     #[must_use]
     pub fn titled(self, title: impl Into<String>, note: impl Into<String>) -> Self {
         Self { title: title.into(), note: note.into(), ..self }
@@ -112,12 +115,25 @@ impl Figure {
     /// The same with these columns drawn.
     #[must_use]
     pub fn drawn(self, kind: ChartKind, columns: &'static [usize]) -> Self {
-        Self { chart: Some(Chart { kind, columns, guessing: None }), ..self }
+        Self { drawn: Some(Drawn { kind, columns, guessing: None, reading: "" }), ..self }
     }
 
-    pub(crate) fn svg(&self) -> Option<String> {
-        let Chart { kind, columns, guessing } = self.chart.as_ref()?;
-        let drawn = |row: &[Value]| columns.iter().filter_map(|at| row.get(*at)).flat_map(Value::numbers).collect();
+    /// The same with a line that says what guessing reaches.
+    #[must_use]
+    pub fn beside_guessing(self, guessing: f64) -> Self {
+        Self { drawn: self.drawn.map(|drawn| Drawn { guessing: Some(guessing), ..drawn }), ..self }
+    }
+
+    /// The same with how its drawing is read, which stands only where the drawing does.
+    #[must_use]
+    pub fn read_by(self, reading: &'static str) -> Self {
+        Self { drawn: self.drawn.map(|drawn| Drawn { reading, ..drawn }), ..self }
+    }
+
+    /// What is drawn of it; `None` if nothing is.
+    pub fn chart(&self) -> Option<Chart> {
+        let Drawn { kind, columns, guessing, .. } = self.drawn.as_ref()?;
+        let drawn = |row: &[Value]| columns.iter().filter_map(|at| row.get(*at)).map(Value::drawn).collect();
         let name = |row: &[Value]| {
             let drawn = || columns.iter().filter_map(|at| row.get(*at));
             let words = drawn().find(|value| matches!(value, Value::Words(_)));
@@ -125,10 +141,14 @@ impl Figure {
         };
         let column = |at: &usize| {
             let is_share = |row: &Vec<Value>| row.get(*at).is_some_and(Value::is_share);
-            (self.columns.get(*at).map_or("", String::as_str), self.rows.iter().any(is_share))
+            (self.columns.get(*at).cloned().unwrap_or_default(), self.rows.iter().any(is_share))
         };
-        kind.svg(&ChartNumbers {
-            title: &self.title,
+        Some(Chart {
+            kind: *kind,
+            size: PictureSize::default(),
+            heading: None,
+            title: self.title.clone(),
+            about: self.note.clone(),
             columns: columns.iter().map(column).collect(),
             rows: self.rows.iter().map(|row| (name(row), drawn(row))).collect(),
             guessing: *guessing,
@@ -181,11 +201,9 @@ impl Value {
         }
     }
 
-    /// Its number, and the ends of its interval, if it has one.
-    fn numbers(&self) -> Vec<Option<f64>> {
-        let ends =
-            if let Self::Within(_, Interval { low, high }) = self { vec![Some(*low), Some(*high)] } else { vec![] };
-        [vec![self.number()], ends].concat()
+    fn drawn(&self) -> ChartValue {
+        let ends = if let Self::Within(_, Interval { low, high }) = self { Some([*low, *high]) } else { None };
+        ChartValue { value: self.number(), ends }
     }
 
     fn is_share(&self) -> bool {

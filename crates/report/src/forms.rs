@@ -8,6 +8,7 @@ use askama::Template;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
+use sizeleak_output::plot::Chart;
 
 use crate::document::{CAPTION, Figure, Report, Tile, Value};
 
@@ -152,9 +153,19 @@ fn code(text: &str) -> String {
 }
 
 impl Figure {
+    /// How its drawing and its table are read.
+    fn page_note(&self) -> String {
+        let reading = self.drawn.as_ref().map_or("", |drawn| drawn.reading);
+        [reading, &self.note].join(" ").trim().to_owned()
+    }
+
     /// Its chart, to stand in the page: as HTML has it, without the name of its language.
     fn picture(&self) -> Option<String> {
-        Some(self.svg()?.replace(" xmlns=\"http://www.w3.org/2000/svg\"", ""))
+        let chart = self.chart().filter(|_| !self.rows.is_empty())?;
+        // The page has its title above it.
+        let (heading, about) = (Some(String::new()), "The table below has its figures.".to_owned());
+        let svg = Chart { heading, about, ..chart }.svg().ok()?;
+        Some(svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", ""))
     }
 }
 
@@ -168,6 +179,20 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{ChartKind, Section, Verdict};
+
+    #[test]
+    fn how_a_drawing_is_read_stands_only_where_it_is_drawn() {
+        let figure = Figure::new("sizes-seen", "bytes | commands", [[Value::Count(7.0), Value::Count(9.0)]]);
+        let figure =
+            figure.titled("Sizes", "In bytes.").drawn(ChartKind::Spectrum, &[0, 1]).read_by("A bar is a size.");
+        let verdict = Verdict { sentence: String::new(), meaning: String::new() };
+        let sections = vec![Section::new("seen", Vec::new(), vec![figure])];
+        let report = Report { verdict, tiles: Vec::new(), fix: String::new(), sections };
+        let (page, text) = (crate::html(report.clone()), crate::markdown(report));
+        assert!(page.contains("<svg") && page.contains("<p>A bar is a size. In bytes.</p>"), "{page}");
+        assert!(text.contains("\nIn bytes.\n") && !text.contains("A bar"), "{text}");
+    }
 
     #[test]
     fn text_between_two_backticks_is_code() {

@@ -4,7 +4,7 @@
 
 use sizeleak_audit::leakage::{Audit, Learned, command_name};
 use sizeleak_audit::padding::JudgedPolicy;
-use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve, Score};
+use sizeleak_evaluation::{Calibration, CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve, Score};
 use sizeleak_inference::channel::{Measures, Observer};
 use sizeleak_inference::space::SizeRow;
 use sizeleak_model::{Basis, Model};
@@ -63,19 +63,14 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
 
 /// The cheapest padding table that leaves hardly more than guessing, in words.
 pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String {
+    let JudgedPolicy { name, added_bytes, megabytes_a_day, .. } = table;
     let Measures { named, guessing, worst_posterior, .. } = table.by_size.command;
+    let shares = [table.added_share, named, audit.by_size.command.named, guessing, worst_posterior];
+    let [added, named, before, guessing, worst] = shares.map(percent);
     format!(
-        "Computed from the model: pad every command by a {}. That adds {} to the bytes of commands ({:.0} bytes each, {:.2} MB a \
-         day of {commands_per_day} commands), and by its size the exact command is named in {} of cases instead of {} (guessing: \
-         {}); at worst, a size makes one command {} sure.",
-        table.name,
-        percent(table.added_share),
-        table.added_bytes,
-        table.megabytes_a_day,
-        percent(named),
-        percent(audit.by_size.command.named),
-        percent(guessing),
-        percent(worst_posterior),
+        "Computed from the model: pad every command by a {name}. That adds {added} to the bytes of commands ({added_bytes:.0} \
+         bytes each, {megabytes_a_day:.2} MB a day of {commands_per_day} commands), and by its size the exact command is \
+         named in {named} of cases instead of {before} (guessing: {guessing}); at worst, a size makes one command {worst} sure."
     )
 }
 
@@ -95,12 +90,13 @@ pub fn expected_sizes(rows: &[SizeRow], basis: &Basis) -> Figure {
         .titled(
             "Sizes to expect, by the model",
             format!(
-                "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets \
-                 right; all dark parts together are how often the exact command is named.{}",
+                "Named is what the best guess by a size gets right, as a share of all commands: together, how often the \
+                 exact command is named.{}",
                 beside_the_wire(basis)
             ),
         )
         .drawn(ChartKind::Spectrum, &[0, 1, 2])
+        .read_by("A bar is the share of commands with a size, and its dark part what is named of them.")
 }
 
 pub fn sizes(audit: &Audit, model: &Model) -> Section {
@@ -206,19 +202,22 @@ pub fn measured_tile(evaluation: &Evaluation) -> Tile {
     Tile { title: SECRETS[0], source, named: Some(named) }
 }
 
-pub fn calibration(evaluation: &Evaluation) -> Section {
-    let calibration = &evaluation.after_pruning.calibration;
+/// How often answers are right, by the probability that they state.
+pub fn reliability(calibration: &Calibration) -> Figure {
     let row = |bin: &CalibrationBin| {
         let CalibrationBin { from, to, answers, probability, right, interval } = bin;
         [format!("{from:.1}–{to:.1}").into(), (*answers).into(), Share(*probability), Within(*right, *interval)]
     };
     let columns = "probability | answers | mean probability | right";
-    let figure = Figure::new("reliability", columns, calibration.bins.iter().map(row))
-        .titled(
-            "How often answers of a probability are right",
-            "On the diagonal, probabilities are right. A line, and in brackets, is the interval of 95 % (Wilson).",
-        )
-        .drawn(ChartKind::Reliability, &[2, 3]);
+    let title = "How often answers of a probability are right";
+    Figure::new("reliability", columns, calibration.bins.iter().map(row))
+        .titled(title, "In brackets is the interval of 95 % (Wilson).")
+        .drawn(ChartKind::Reliability, &[2, 3, 1])
+        .read_by("On the diagonal, probabilities are right.")
+}
+
+pub fn calibration(evaluation: &Evaluation) -> Section {
+    let calibration = &evaluation.after_pruning.calibration;
     let text = match (calibration.expected_error, calibration.by_chance) {
         (Some(error), Some(chance)) => format!(
             "The first candidates say how probable they are. On average that is off by {} (answers that are perfectly \
@@ -228,7 +227,7 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
         ),
         _ => "No answer has a candidate, so that there is nothing to compare.".to_owned(),
     };
-    Section::new("calibration", vec![text], vec![figure])
+    Section::new("calibration", vec![text], vec![reliability(calibration)])
 }
 
 pub fn learning_curve(curve: &LearningCurve) -> Section {

@@ -11,7 +11,6 @@ use sizeleak_evaluation::statistics::{Confidence, Interval, percent_within};
 use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
 use sizeleak_habits::{ActionWeek, Home, Routine};
 use sizeleak_output::AnswerSink;
-use sizeleak_output::plot::Quantiles;
 use sizeleak_platform::telemetry::Latency;
 use sizeleak_text::counted;
 
@@ -152,12 +151,13 @@ impl Observed {
             .titled(
                 format!("Sizes of {}, as an observer sees them", counted(self.commands(), "command", "commands")),
                 format!(
-                    "Each line is a size. {} of sizes that fewer than five have {} left out.",
+                    "{} of sizes that fewer than five have {} left out.",
                     counted(left_out, "command", "commands"),
                     if left_out == 1 { "is" } else { "are" }
                 ),
             )
-            .drawn(ChartKind::Spectrum, &[0, 1]);
+            .drawn(ChartKind::Spectrum, &[0, 1])
+            .read_by("Each line is a size.");
         let days = self.all.days.len();
         let shown =
             |commands: u64| (commands >= MIN_SHOWN).then(|| Value::Number(commands as f64 / days.max(1) as f64, 2));
@@ -209,11 +209,9 @@ impl Observed {
         let text = "How long each stage worked on a frame, as the last of the streams says.";
         (!rows.is_empty()).then(|| {
             let figure = Figure::new("service-times", columns, rows)
-                .titled(
-                    "Time of each stage for a frame",
-                    "The dot is the median; the line goes on to the 99 % quantile, in microseconds.",
-                )
-                .drawn(ChartKind::Ranges, &[0, 2, 3, 4]);
+                .titled("Time of each stage for a frame", "")
+                .drawn(ChartKind::Ranges, &[0, 2, 3, 4])
+                .read_by("The dot is the median; the thick line goes on to the 99 % quantile, in microseconds.");
             Section::new("latency", vec![text.to_owned()], vec![figure])
         })
     }
@@ -235,16 +233,16 @@ impl Commands {
 
 /// A stage with its quantiles; `None` if it has no latencies that can be read.
 fn latency_row(row: &StageSummary) -> Option<[Value; 5]> {
-    let Quantiles { median, p99, longest } = quantiles(&row.latency)?;
-    let [median, p99, longest] = [median, p99, longest].map(|time_ns| Value::Number(time_ns as f64 / 1e3, 2));
+    let [median, p99, longest] = quantiles(&row.latency)?;
     Some([row.stage.as_str().into(), row.frames_in.into(), median, p99, longest])
 }
 
-/// The times of a histogram of a summary; `None` if it is empty or cannot be read.
-pub fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
+/// The median of the times of a histogram of a summary, what 99 % take at most and the longest, in microseconds; `None` if
+/// it is empty or cannot be read.
+pub fn quantiles(histogram: &[u8]) -> Option<[Value; 3]> {
     let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty())?;
-    let at = |quantile| latency.histogram().value_at_quantile(quantile);
-    Some(Quantiles { median: at(0.5), p99: at(0.99), longest: at(1.0) })
+    let at = |quantile| Value::Number(latency.histogram().value_at_quantile(quantile) as f64 / 1e3, 2);
+    Some([0.5, 0.99, 1.0].map(at))
 }
 
 impl AnswerSink for Observed {

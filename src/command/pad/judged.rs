@@ -45,19 +45,17 @@ impl<'a> Verdict<'a> {
         prior: &'a str,
     ) -> Self {
         let (command, unpadded) = (&padded.by_size.command, &home.unpadded.command);
+        let article = match policy.article() {
+            _ if goal.is_some() => "the best ",
+            "" => "padding ",
+            article => article,
+        };
+        let observer = observer(home.tunnel(), "who sees only sizes");
+        let shares = [command.named, unpadded.named, unpadded.guessing, padded.added_share];
+        let [named, without, guessing, added] = shares.map(percent);
         let sentence = format!(
-            "With {}{policy}, an observer {} names the exact command in {} of cases (without padding: {}; guessing: {}); \
-             it adds {} to the bytes of commands.",
-            match policy.article() {
-                _ if goal.is_some() => "the best ",
-                "" => "padding ",
-                article => article,
-            },
-            observer(home.tunnel(), "who sees only sizes"),
-            percent(command.named),
-            percent(unpadded.named),
-            percent(unpadded.guessing),
-            percent(padded.added_share)
+            "With {article}{policy}, an observer {observer} names the exact command in {named} of cases (without padding: \
+             {without}; guessing: {guessing}); it adds {added} to the bytes of commands."
         );
         Self {
             schema: 1,
@@ -141,11 +139,10 @@ impl NamedWithReplies {
     }
 
     pub(crate) fn sentence(self) -> String {
+        let [as_they_are, one_size] = [self.as_they_are, self.one_size].map(percent);
         format!(
-            "Replies are not padded by it: an observer who sees them, too, names the exact command in {} of cases while \
-             replies are as they are, and in {} if all have one size (`--replies one-size`).",
-            percent(self.as_they_are),
-            percent(self.one_size)
+            "Replies are not padded by it: an observer who sees them, too, names the exact command in {as_they_are} of \
+             cases while replies are as they are, and in {one_size} if all have one size (`--replies one-size`)."
         )
     }
 }
@@ -317,16 +314,14 @@ impl<'a> Curve<'a> {
                 point.attacks_found.map(Share).into(),
             ]
         };
-        let mut figure = Figure::new("policies", columns, self.points.iter().map(row))
+        let figure = Figure::new("policies", columns, self.points.iter().map(row))
             .titled(
                 "What padding leaves, and what it costs",
-                "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. The best \
-                 tables are in the second colour.",
+                "How often the exact command is named by size under a policy, and the bytes that it adds.",
             )
-            .drawn(ChartKind::Points, &[0, 2, 4]);
-        if let Some(chart) = &mut figure.chart {
-            chart.guessing = Some(self.guessing);
-        }
+            .drawn(ChartKind::Points, &[0, 2, 4])
+            .read_by("Each mark is a policy; policies of one form have the same mark.");
+        let mut figure = figure.beside_guessing(self.guessing);
         if self.points.iter().all(|point| point.attacks_found.is_none()) {
             figure.columns.pop();
             figure.rows.iter_mut().for_each(|row| drop(row.pop()));

@@ -15,6 +15,7 @@ use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::counted;
 
+use super::content::PictureKind;
 use crate::command::failure::usage;
 use crate::command::labels::plain_labels;
 use crate::command::shared_options::{INPUT, checked};
@@ -50,15 +51,18 @@ pub(super) struct TimelineOptions {
 }
 
 impl TimelineOptions {
-    pub(super) fn given(&self) -> Option<&'static str> {
-        let of_timelines = [
-            ("--since", self.since.is_some()),
-            ("--until", self.until.is_some()),
-            ("--flow", !self.flow.is_empty()),
-            ("--labels", self.labels.is_some()),
-            ("--model", !self.model.is_empty()),
+    /// The options that are given, each with the pictures that it is about.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &'static [PictureKind])> {
+        let timeline = &[PictureKind::Timeline][..];
+        let options = [
+            ("--since", self.since.is_some(), timeline),
+            ("--until", self.until.is_some(), timeline),
+            ("--gateway", !self.gateway.is_empty(), &[PictureKind::Timeline, PictureKind::Profile]),
+            ("--flow", !self.flow.is_empty(), timeline),
+            ("--labels", self.labels.is_some(), timeline),
+            ("--model", !self.model.is_empty(), timeline),
         ];
-        of_timelines.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+        options.into_iter().filter(|(_, is_given, _)| *is_given).map(|(option, _, kinds)| (option, kinds))
     }
 
     pub(super) fn labels(&self) -> Result<Option<LabelFile>> {
