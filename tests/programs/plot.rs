@@ -274,7 +274,7 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
     let of_no_day =
         "[[home]]\ngateway = \"192.0.2.8\"\nuses = []\ndiary = [[\"2026-01-05T07:00:00Z\", [[1.0, { on = 1 }]]]]\n";
     let two = profile.clone() + of_no_day;
-    assert_fails(&plot("--size 640x200", profile.into()), 2, &["2 actions need a height of"]);
+    assert_fails(&plot("--size 640x200", profile.clone().into()), 2, &["2 actions need a height of"]);
     for (arguments, input, words) in [
         ("--section 1", &profile, "`--section` is about a figure of sizes, and stdin is drawn as a profile"),
         ("--gateway 192.0.2.9 --kind latency", &line(7, ""), "`--gateway` is about a timeline or a profile"),
