@@ -80,21 +80,6 @@ struct ObservedTraffic {
     surplus: u64,
 }
 
-/// Lists of commands that were learned from: the same ones teach the same.
-#[derive(Debug, Default)]
-struct KnownCommands(Vec<Vec<ObservedCommand>>);
-
-impl KnownCommands {
-    /// Whether they are new.
-    fn add(&mut self, commands: &[ObservedCommand]) -> bool {
-        let is_new = !self.0.iter().any(|known| known == commands);
-        if is_new {
-            self.0.push(commands.to_vec());
-        }
-        is_new
-    }
-}
-
 impl LearningOutcome {
     /// The section with the most labels; `None` without a model.
     pub fn first(&self) -> Option<&LearnedModel> {
@@ -151,9 +136,7 @@ impl LearningRun<'_> {
     /// # Errors
     /// If the pipeline does not run. That no model could be learned is part of the outcome.
     pub fn learn(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
-        let mut known = KnownCommands::default();
-        let usual = self.learn_by_algorithm(pipeline, &mut known, on_notice)?;
-        let mut outcome = usual.map_or_else(|| self.learn_without_noise(pipeline), Ok)?.found_with(pipeline);
+        let mut outcome = self.learn_by_algorithm(pipeline, on_notice)?.found_with(pipeline);
         for options in OTHER_OPTIONS {
             let is_set = |(key, _): &(&str, &str)| pipeline.option(SEGMENTER, key).is_some();
             if outcome.labels_fit() || !pipeline.has(SEGMENTER) || options.iter().any(is_set) {
@@ -163,9 +146,8 @@ impl LearningRun<'_> {
             let text = |(key, value): &(&str, &str)| format!("{SEGMENTER}.{key}={value}");
             let texts: Vec<String> = options.iter().map(text).collect();
             texts.iter().try_for_each(|text| other_pipeline.set_text(text))?;
-            let other = self.learn_by_algorithm(&other_pipeline, &mut known, &mut |_| {})?;
-            if let Some(other) = other.filter(LearningOutcome::labels_fit) {
-                let mut other = other.found_with(&other_pipeline);
+            let mut other = self.learn_by_algorithm(&other_pipeline, &mut |_| {})?.found_with(&other_pipeline);
+            if other.labels_fit() {
                 other.remark(format!(
                     "commands are found with `--set {}`, since labels fit them badly without; the model says so, and every \
                      use of it follows",
@@ -183,31 +165,22 @@ impl LearningRun<'_> {
         Ok(outcome)
     }
 
-    /// Learns from the commands of the algorithm that is set, or else of the one that fits the labels best. `None` if it
-    /// finds the same as others before.
-    fn learn_by_algorithm(
-        &self,
-        pipeline: &Pipeline,
-        known: &mut KnownCommands,
-        on_notice: &mut OnNotice<'_>,
-    ) -> Result<Option<LearningOutcome>> {
+    /// Learns from the commands of the algorithm that is set, or else of the one that fits the labels best.
+    fn learn_by_algorithm(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         let is_chosen = algorithm.is_some_and(|algorithm| algorithm != LEARNED);
         if is_chosen || !pipeline.has(SEGMENTER) || !self.input.has_records(pipeline)? {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
-            return self.learn_new(pipeline, known, on_notice);
+            return self.learn_without_noise(pipeline, on_notice);
         }
         let options = segmenter_options(pipeline)?;
         if options.direction == Some(CommandDirection::Both) {
             // Noise is what one side sends besides commands.
-            return self.learn_new(pipeline, known, on_notice);
+            return self.learn_without_noise(pipeline, on_notice);
         }
-        let mismatches =
-            |outcome: &Option<LearningOutcome>| outcome.as_ref().map_or(usize::MAX, LearningOutcome::mismatches);
-        let best = by_best_algorithm(pipeline, on_notice, mismatches, |pipeline, on_notice| {
-            self.learn_new(pipeline, known, on_notice)
+        let best = by_best_algorithm(pipeline, on_notice, LearningOutcome::mismatches, |pipeline, on_notice| {
+            self.learn_without_noise(pipeline, on_notice)
         })?;
-        let Some(best) = best else { return Ok(None) };
         let traffic = self.traffic(pipeline)?;
         let windows = reply_windows(&traffic, &options, &best);
         let mut pipeline = pipeline.clone();
@@ -219,7 +192,7 @@ impl LearningRun<'_> {
         for learned in outcome.learned.iter_mut().flatten() {
             learned.model.reply_windows = windows;
         }
-        Ok(Some(outcome))
+        Ok(outcome)
     }
 
     /// What is learned from the commands found with noise or, if these fit worse, by the default algorithm without it.
@@ -233,11 +206,7 @@ impl LearningRun<'_> {
             Some(refined) if refined.mismatches() == 0 => return Ok(refined),
             other => other,
         };
-        let mut known = KnownCommands(refined.iter().map(|refined| refined.commands.clone()).collect());
-        let default = self.learn_new(&with_algorithm(pipeline, DEFAULT)?, &mut known, &mut |_| {})?;
-        let Some(mut default) = default else {
-            return refined.map_or_else(|| self.learn_without_noise(pipeline), Ok);
-        };
+        let mut default = self.learn_without_noise(&with_algorithm(pipeline, DEFAULT)?, &mut |_| {})?;
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }
@@ -253,23 +222,9 @@ impl LearningRun<'_> {
         TrainingSet { labels, commands, tolerance: self.tolerance, settings: self.settings }
     }
 
-    /// Learns from the commands that a pipeline finds; `None` if they are known.
-    fn learn_new(
-        &self,
-        pipeline: &Pipeline,
-        known: &mut KnownCommands,
-        on_notice: &mut OnNotice<'_>,
-    ) -> Result<Option<LearningOutcome>> {
-        let observed = observe_commands(self.input, pipeline, on_notice)?;
-        Ok(known.add(&observed.commands).then(|| self.learn_observed(observed)))
-    }
-
     /// Learns from the commands that a pipeline finds.
-    fn learn_without_noise(&self, pipeline: &Pipeline) -> Result<LearningOutcome> {
-        Ok(self.learn_observed(observe_commands(self.input, pipeline, &mut |_| {})?))
-    }
-
-    fn learn_observed(&self, observed: ObservedCommands) -> LearningOutcome {
+    fn learn_without_noise(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
+        let observed = observe_commands(self.input, pipeline, on_notice)?;
         let labels = observed.aligned(self.labels, self.tolerance);
         let ObservedCommands { commands, services, seen, damage, .. } = observed;
         let learn = || {
@@ -283,7 +238,7 @@ impl LearningRun<'_> {
             }
             self.training_set(&labels, &commands).sections(&services)
         };
-        LearningOutcome { learned: learn(), commands, labels, services, damage }
+        Ok(LearningOutcome { learned: learn(), commands, labels, services, damage })
     }
 
     /// A model of some of the labels, over the same commands, with the noise that all labels taught.
@@ -322,7 +277,7 @@ impl LearningRun<'_> {
         let file = temporary_model(&models)?;
         let mut pipeline = with_algorithm(pipeline, LEARNED)?;
         pipeline.set(SEGMENTER, "model", file.path().to_string_lossy().into_owned())?;
-        let mut refined = self.learn_without_noise(&pipeline)?;
+        let mut refined = self.learn_without_noise(&pipeline, &mut |_| {})?;
         for Model { scope, noise, .. } in refined.learned.iter_mut().flatten().map(|learned| &mut learned.model) {
             let is_own = |own: &&Model| own.scope.gateway == scope.gateway && shares_service(&own.scope, scope);
             // A section that only now stands out has no noise of its own.

@@ -73,7 +73,7 @@ pub(crate) fn by_best_algorithm<T>(
     pipeline: &Pipeline,
     on_notice: &mut OnNotice<'_>,
     unmatched: impl Fn(&T) -> usize,
-    mut run: impl FnMut(&Pipeline, &mut OnNotice<'_>) -> Result<T>,
+    run: impl Fn(&Pipeline, &mut OnNotice<'_>) -> Result<T>,
 ) -> Result<T> {
     let mut best = run(&patient(pipeline)?, on_notice)?;
     for algorithm in ["gap", "record"] {
