@@ -47,8 +47,7 @@ def read(unpacker, before=None):  # returns the rows of the summary, or raises w
     if before != "summary": raise EOFError("the input ended without its summary")
     return rows
 
-# The first stage stops; what it sent is still processed. A second SIGINT ends this one.
-signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, signal.SIG_DFL))
+signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, signal.SIG_DFL))  # the second one ends this stage
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # this stage ends quietly if its reader is gone
 try: rows, code = read(msgpack.Unpacker(max_buffer_size=17 << 20, strict_map_key=False)), 0
 except EOFError as error: why, code = str(error), 3
