@@ -78,7 +78,7 @@ def serve(stage: Stage | object) -> NoReturn:
     The stage takes part in a pipe (`record-sizer … | python3 mine.py | …`), in a pipeline file
     (`command = ["python3", "mine.py"]`) and in `sizeleak check-stage -- python3 mine.py`.
     """
-    # The first stage stops; what it has sent is still processed. A second signal ends this process: `_native` sees to it.
+    # The first stage stops; what it has sent is still processed. A second signal ends this process (`_native`).
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     code, cause = _native.serve(stage)
     if cause is not None:
