@@ -296,7 +296,7 @@ fn messages_that_had_become_longer_are_no_misfit_whatever_the_habits() {
 #[test]
 fn messages_that_become_longer_than_any_shift_are_no_more_the_models() {
     let folder = tempfile::tempdir().unwrap();
-    for (bytes, seed) in [(3, 5), (8, 6), (12, 7), (20, 8), (40, 10), (64, 9), (100, 7), (150, 8), (333, 9)] {
+    for (bytes, seed) in [(3, 5), (8, 6), (12, 7), (20, 8), (40, 10), (64, 9), (100, 7), (150, 8)] {
         let (commands, all) = longer_after(0.5, bytes, seed, folder.path());
         let (output, half) = (answer_frames(&commands), all / 2);
         let (first, later) = (best(&output), half + 40);
@@ -310,7 +310,7 @@ fn messages_that_become_longer_than_any_shift_are_no_more_the_models() {
             assert!(output.status.success() && after > least, "{bytes}: {after}, {}", stderr(&output));
             assert!(bytes <= 8 || stderr(&output).contains(&format!("{bytes} bytes longer")), "{bytes}");
         } else {
-            assert!(stderr(&output).contains("by coincidence only") && after < 0.05, "{bytes}: {after}");
+            assert!(stderr(&output).contains("by coincidence only") && after == 0.0, "{bytes}: {after}");
         }
     }
 }

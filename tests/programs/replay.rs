@@ -248,5 +248,13 @@ fn unsuitable_stream_is_one_sentence() {
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0x55;
     // What is found first depends on the latencies that are packed: corrupt data, a wrong checksum, or a frame that is none.
-    fails(&from(&write(folder.path(), "damaged.zst", damaged), ""), 1, "cannot be read");
+    let output = from(&write(folder.path(), "damaged.zst", damaged), "");
+    fails(&output, 1, "cannot be read");
+    let said = stderr(&output);
+    let of_file = said.contains("damaged.zst: the frame stream cannot be read");
+    assert!(of_file || said.contains("of the frame stream from `record-sizer`, at byte"), "{said}");
+    let mut damaged = fs::read(&packed).unwrap();
+    damaged[0] ^= 0x55;
+    let output = from(&write(folder.path(), "headless.zst", damaged), "");
+    fails(&output, 1, "headless.zst: value 1 of the frame stream");
 }
