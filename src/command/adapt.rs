@@ -22,7 +22,7 @@ use super::traffic_input::{StageOptionArguments, TrafficInput};
     sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml\n  \
     sizeleak adapt records.frames.zst --model model.toml -o adapted.toml\n\n\
     A firmware update or a longer message id makes all commands longer by a few bytes. `run` follows that (the notice \
-    `shifted`); this command writes it into the model. Changes of more than 8 bytes are not followed: learn a new model. \
+    `shifted`); this command writes it into the model. Changes of more than 64 bytes are not followed: learn a new model. \
     If no change is certain at the end of the captures, nothing is written, and the exit code is 1.")]
 pub(crate) struct Arguments {
     /// The model to adapt, made by `sizeleak learn`

@@ -37,7 +37,7 @@ pub enum LearningError {
     HiddenSizes,
     #[error("the commands show no action that their sizes are made of: label some of them (`--labels`)")]
     NoSizes,
-    #[error("{0} commands show no shift of at most 8 bytes: there is nothing to adapt")]
+    #[error("{0} commands show no shift of at most 64 bytes: there is nothing to adapt")]
     NoShift(u64),
     #[error(
         "messages that become longer or shorter are not followed with this model, because {0}: learn a new one from labelled \
