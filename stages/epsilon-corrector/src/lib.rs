@@ -22,6 +22,7 @@ mod estimates;
 mod flow_shifts;
 mod options;
 mod shift_evidence;
+mod shift_states;
 
 pub use corrector::{CorrectorInput, EpsilonCorrector};
 pub use estimates::EpsilonEstimates;
