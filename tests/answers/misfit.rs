@@ -112,6 +112,37 @@ fn another_gateways_model_fails_and_a_fitting_one_does_not() {
     }
 }
 
+/// A home whose actions have replies of their own, of these sizes beyond a fixed part.
+fn own_replies([on, off, toggle, timer, dim]: [u32; 5]) -> Scenario {
+    let devices = "learn = { random = 100 }\ntest = { commands = 200 }\n\
+        [[device]]\nname = \"plug\"\ncount = 12\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n\
+        [[device]]\nname = \"lamp\"\ncount = 4\nactions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\"]\n";
+    let action = |name: &str, set: &str, size: u32| {
+        format!("[[action]]\nname = \"{name}\"\nset = {set}\nreplies = [{{ min = {size}, max = {size} }}]\n")
+    };
+    let actions = [("on", on), ("off", off), ("toggle", toggle), ("dim", dim)];
+    let actions = actions.map(|(name, size)| action(name, &format!("\"{name}\""), size)).concat();
+    Scenario::from_toml(&format!("{devices}{actions}{}", action("timer", "{ on = 300 }", timer))).unwrap()
+}
+
+/// Commands are as long as ever, but what the gateway answers is worded anew: what the model makes of it is a coincidence.
+#[test]
+fn a_gateway_whose_replies_are_all_others_is_said_and_answers_nothing_with_certainty() {
+    let learned = Home::learned(&own_replies([0, 1, 3, 9, 12]), 31);
+    let same = identify(&learned, &learned.path("model.toml"), &[]);
+    assert!(same.status.success() && !stderr(&same).contains("misfit"), "{}", stderr(&same));
+    let certain = |output: &Output| best(output).into_iter().skip(20).filter(|best| *best >= 0.9).count();
+    assert!(certain(&same) > 150, "{}", certain(&same));
+    // All longer by much; at random; far apart; and each that of another action, one of them within the learned ones.
+    for replies in [[100, 101, 103, 109, 112], [197, 388, 215, 20, 261], [31, 5, 77, 143, 60], [9, 40, 80, 120, 160]] {
+        let home = Home::new(&own_replies(replies), 32);
+        let output = identify(&home, &learned.path("model.toml"), &["-v"]);
+        assert!(stderr(&output).contains("by coincidence only"), "{replies:?}: {}", stderr(&output));
+        assert_eq!((output.status.code(), certain(&output)), (Some(1), 0), "{replies:?}");
+        assert!(!stderr(&output).contains("habits:"), "{replies:?}: {}", stderr(&output));
+    }
+}
+
 /// Gateways whose messages the paper's home explains as well, with other habits and of other lengths, or with padding.
 const COINCIDENCES: [&str; 5] = [
     "[session]\ncompression = \"deflate\"\n",

@@ -7,6 +7,9 @@
 //! actions take and what it may be longer together.
 //!
 //! A flow of the model's may have a few of them too, such as those of an action without a label ([`SHARE`]).
+//!
+//! Beside that, commands may have the model's sizes, and replies that are none of the model's, as of a gateway whose software
+//! words its answers anew. What the model makes of such replies is a coincidence too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +31,18 @@ const BECOME: f64 = CHANGE;
 /// command of another kind would be enough.
 const SHARE: f64 = 0.1;
 
-/// Neither is less probable: numbers do not end.
+/// The share of commands whose replies are none of the model's where replies have become others: most, but some look like
+/// them by chance.
+const UNLIKE: f64 = 0.8;
+
+/// None is less probable: numbers do not end.
 const LEAST: f64 = 1e-12;
 
 #[derive(Debug, Clone)]
 pub struct ForeignBelief {
-    probability: f64,
+    /// That commands and replies are foreign, and that replies alone are.
+    all: f64,
+    replies: f64,
     /// What they have shown since they most probably became foreign. `None` where that is not yet.
     shown: Option<ForeignMessages>,
 }
@@ -81,19 +90,21 @@ fn classes<'a>(command: &'a PossibleCommands, longer: &[i64]) -> ForeignClasses<
 
 impl Default for ForeignBelief {
     fn default() -> Self {
-        Self { probability: LEAST, shown: None }
+        Self { all: LEAST, replies: LEAST, shown: None }
     }
 }
 
 impl ForeignBelief {
     pub fn probability(&self) -> f64 {
-        self.probability
+        self.all + self.replies
     }
 
     /// Before a command, at which they keep this share of their probability, as habits other than the learned ones do.
     pub(crate) fn predict(&mut self, remains: f64) {
-        let (foreign, own) = (remains * self.probability, 1.0 - self.probability);
-        self.probability = (foreign + BECOME * own) / (foreign + own);
+        let own = 1.0 - self.probability();
+        let whole = remains * self.probability() + own;
+        self.all = (remains * self.all + BECOME * own) / whole;
+        self.replies *= remains / whole;
     }
 
     /// Learns from a command with these probabilities if it is the model's, and on average over all states in a home of which
@@ -101,12 +112,24 @@ impl ForeignBelief {
     pub(crate) fn observe(&mut self, command: &PossibleCommands, longer: &[i64], known: f64, broad: f64) {
         let judge = |shown: &ForeignMessages| shown.judge(classes(command, longer), broad);
         let judged = self.shown.as_ref().map(judge);
-        let likelihood = judged.as_ref().map_or(broad, |judged| judged.likelihood);
-        let foreign = self.probability * likelihood;
-        let own = (1.0 - self.probability) * ((1.0 - SHARE) * known + SHARE * likelihood);
-        self.probability = (foreign / (foreign + own)).clamp(LEAST, 1.0 - LEAST);
+        let of_all = judged.as_ref().map_or(broad, |judged| judged.likelihood);
+        let of_replies = command.unlike_replies.map(|unlike| UNLIKE * unlike + (1.0 - UNLIKE) * of_all);
+        let of_own = (1.0 - SHARE) * known + SHARE * of_replies.map_or(of_all, |of_replies| of_replies.max(of_all));
+        // That they are others is only told, and only matters, where replies are known.
+        if of_replies.is_some() {
+            self.replies += BECOME * (1.0 - self.probability());
+        }
+        let of_replies = of_replies.unwrap_or(of_own);
+        let own = (1.0 - self.probability()) * of_own;
+        let whole = self.all * of_all + self.replies * of_replies + own;
+        self.all = (self.all * of_all / whole).max(LEAST);
+        self.replies = (self.replies * of_replies / whole).max(LEAST);
+        let most = self.probability() / (1.0 - LEAST);
+        if most > 1.0 {
+            (self.all, self.replies) = (self.all / most, self.replies / most);
+        }
         // Where they more probably become foreign before the next command, what was seen does not matter.
-        if self.probability > BECOME {
+        if self.all > BECOME {
             let shown = self.shown.get_or_insert_default();
             let judged = judged.unwrap_or_else(|| judge(shown));
             shown.learn(judged);

@@ -243,7 +243,7 @@ impl Hypotheses {
         belief.explained += u64::from(is_explained);
         let is_far_possible = belief.explained >= KNOWN_AFTER;
         let broad = mean(if is_explained { of_any_habits } else { of_learned });
-        let odd = ODD * broad;
+        let odd = ODD * command.unlike_replies.map_or(broad, |unlike| unlike.max(broad));
         if odd.is_nan() || odd <= 0.0 || !is_explained && !is_far_possible {
             return;
         }

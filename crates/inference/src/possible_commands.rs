@@ -32,6 +32,9 @@ pub struct PossibleCommands {
     pub learned: Vec<f64>,
     /// The same by broad habits, for states of all messages.
     pub(crate) broad: Vec<f64>,
+    /// P(size, replies) by the learned habits where the replies are none of the model's, on average over the states of all
+    /// messages, as a multiple of the unit; `None` where replies are not known.
+    pub unlike_replies: Option<f64>,
     not_recurring: f64,
     /// Whether it is not known which actions explain the command: it speaks neither for nor against a longer one.
     pub are_actions_unknown: bool,
@@ -78,7 +81,8 @@ impl PossibleCommands {
     /// others have a share of all commands.
     pub(crate) fn new(by_habit: Vec<f64>, not_recurring: f64) -> Self {
         let (learned, broad) = (by_habit.clone(), by_habit.clone());
-        Self { by_habit, learned, broad, not_recurring, are_actions_unknown: false, in_states: Vec::new() }
+        let (unlike_replies, in_states) = (None, Vec::new());
+        Self { by_habit, learned, broad, unlike_replies, not_recurring, are_actions_unknown: false, in_states }
     }
 
     /// How many classes and members of classes are listed.

@@ -146,6 +146,17 @@ impl SingleReplies {
         (within(&self.foreign_sizes) + unseen) / (times(&self.foreign_sizes) + 1.0)
     }
 
+    /// The logarithm of the probability of replies, each with the least and the most bytes of its size, that are none of the
+    /// model's: any number of them, 1/2, 1/6, 1/12 …, and of any size.
+    pub fn ln_unlike(records: &[[i64; 2]]) -> f64 {
+        let of_size = |[least, most]: &[i64; 2]| {
+            let width = most.saturating_sub(*least).saturating_add(1).max(1) as f64;
+            (width / FOREIGN_RANGE).min(1.0).ln()
+        };
+        let number = records.len() as f64;
+        records.iter().map(of_size).sum::<f64>() - ((number + 1.0) * (number + 2.0)).ln()
+    }
+
     /// What is wrong with the values for `actions` actions, if anything is.
     pub fn fault(&self, actions: usize) -> Option<&'static str> {
         let classes = self.classes.len();

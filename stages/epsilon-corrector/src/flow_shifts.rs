@@ -106,7 +106,7 @@ impl FlowShifts {
             change(model, states, (after, 1.0 - flow.belief.foreign.probability()), &mut flow.reported)
                 .map(|detail| (what::SHIFTED, detail)),
         );
-        if told.are_others && !std::mem::replace(&mut flow.has_reported_habits, true) {
+        if told.are_others && fit >= CERTAIN && !std::mem::replace(&mut flow.has_reported_habits, true) {
             news.push((what::HABITS, OTHER_HABITS.into()));
         }
         let ToldHabits { habits, recurring, .. } = told;

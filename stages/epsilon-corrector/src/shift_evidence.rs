@@ -59,6 +59,28 @@ struct EqualReplies {
     states: SumsOfStates,
 }
 
+/// How well states explain a command.
+struct Explained<'a> {
+    /// ln P(size, replies) by the learned habits in each state, and the greatest of them.
+    ln_learned: Vec<f64>,
+    ln_unit: f64,
+    by_replies: Vec<ExplainedStates<'a>>,
+    /// Whether the command's actions are not told apart in the state without a shift.
+    is_action_unknown: bool,
+}
+
+impl Explained<'_> {
+    fn of_states(states: usize) -> Self {
+        let ln_learned = vec![f64::NEG_INFINITY; states];
+        Self { ln_learned, ln_unit: f64::NEG_INFINITY, by_replies: Vec::new(), is_action_unknown: false }
+    }
+
+    fn set(&mut self, state: usize, ln_learned: f64) {
+        self.ln_learned[state] = ln_learned;
+        self.ln_unit = self.ln_unit.max(ln_learned);
+    }
+}
+
 impl ShiftEvidence {
     /// `None` for a model that does not say how probable sizes are, or that has kinds of commands beside sums.
     pub(crate) fn new(model: &Model) -> Option<Self> {
@@ -111,48 +133,18 @@ impl ShiftEvidence {
         if least != most {
             return Ok(None);
         }
-        let mut ln_learned = vec![f64::NEG_INFINITY; self.states.len()];
-        let mut ln_unit = f64::NEG_INFINITY;
-        let (mut explained, mut is_action_unknown) = (Vec::new(), false);
         let far = seen.replies.as_ref().map(|replies| self.telling_far_bytes(replies));
-        for EqualReplies { reply_bytes, ln_bound, mut states } in self.by_replies(seen, epsilons, far.as_ref()) {
-            if ln_bound < ln_unit - NEGLIGIBLE {
+        let mut found = Explained::of_states(self.states.len());
+        for equal in self.by_replies(seen, epsilons, far.as_ref()) {
+            if equal.ln_bound < found.ln_unit - NEGLIGIBLE {
                 break;
             }
-            let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
-            let replies = replies.map(|(reader, sizes)| reader.read(sizes));
-            if replies.is_none() {
-                // Of far states, the size alone is asked for.
-                for (at, sums) in states.extract_if(.., |(at, _)| self.states[*at].is_far()) {
-                    ln_learned[at] = self.inference.ln_learned_size(&sums)?;
-                    ln_unit = ln_unit.max(ln_learned[at]);
-                }
-            }
-            let asked = asked_sums(&states);
-            let [own, all] = &asked;
-            let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
-            let own: Vec<WeightedSum> = own.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect();
-            let explain = |replies: &SeenReplies| self.inference.explain(replies, &own, range, ln_unit);
-            let found = match &replies {
-                Some(replies) => Some(explain(replies)?),
-                // Sizes alone say how probable states are, also where that is beyond what can be computed.
-                None if self.replies.is_empty() => explain(&SeenReplies::new(&SingleReplies::none(), &[])).ok(),
-                // The actions that a model with replies counts are not told apart without.
-                None => None,
-            };
-            for (at, sums) in &states {
-                ln_learned[*at] = match (&replies, &found) {
-                    (Some(_), Some(found)) => found.ln_joint(sums),
-                    _ => self.inference.ln_size(sums)?,
-                };
-                ln_unit = ln_unit.max(ln_learned[*at]);
-                is_action_unknown |= *at == 0 && found.is_none();
-            }
-            explained.extend(found.map(|explained| ExplainedStates { explained, replies, states, asked }));
+            self.explain(equal, seen, &mut found)?;
         }
-        let near: Vec<f64> =
-            self.states.iter().zip(&ln_learned).filter(|(state, _)| state.is_near()).map(|(_, own)| *own).collect();
+        let near = self.states.iter().zip(&found.ln_learned).filter(|(state, _)| state.is_near());
+        let near: Vec<f64> = near.map(|(_, own)| *own).collect();
         let ln_near = ln_sum(&near) - (near.len() as f64).ln();
+        let Explained { mut ln_learned, ln_unit, by_replies, is_action_unknown } = found;
         // A size alone that no near state explains is one of a model that is not exact, not of a far state.
         if !ln_unit.is_finite() || far.is_none() && !ln_near.is_finite() {
             return Ok(None);
@@ -165,9 +157,65 @@ impl ShiftEvidence {
             }
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        let mut possible = self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)?;
+        let mut possible = self.hypotheses.possible(by_habit, ln_unit, &by_replies, &self.inference)?;
         possible.are_actions_unknown = is_action_unknown;
+        possible.unlike_replies = self.ln_unlike(seen, epsilons).map(|ln_unlike| (ln_unlike - ln_unit).exp());
         Ok(Some(possible))
+    }
+
+    /// Adds how well the states with one shift of replies explain a command.
+    fn explain<'a>(
+        &'a self,
+        EqualReplies { reply_bytes, mut states, .. }: EqualReplies,
+        seen: &SeenSizes,
+        found: &mut Explained<'a>,
+    ) -> Result<(), Beyond> {
+        let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
+        let replies = replies.map(|(reader, sizes)| reader.read(sizes));
+        if replies.is_none() {
+            // Of far states, the size alone is asked for.
+            for (at, sums) in states.extract_if(.., |(at, _)| self.states[*at].is_far()) {
+                found.set(at, self.inference.ln_learned_size(&sums)?);
+            }
+        }
+        let asked = asked_sums(&states);
+        let [own, all] = &asked;
+        let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
+        let own: Vec<WeightedSum> = own.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect();
+        let explain = |replies: &SeenReplies| self.inference.explain(replies, &own, range, found.ln_unit);
+        let explained = match &replies {
+            Some(replies) => Some(explain(replies)?),
+            // Sizes alone say how probable states are, also where that is beyond what can be computed.
+            None if self.replies.is_empty() => explain(&SeenReplies::new(&SingleReplies::none(), &[])).ok(),
+            // The actions that a model with replies counts are not told apart without.
+            None => None,
+        };
+        for (at, sums) in &states {
+            let ln_learned = match (&replies, &explained) {
+                (Some(_), Some(explained)) => explained.ln_joint(sums),
+                _ => self.inference.ln_size(sums)?,
+            };
+            found.set(*at, ln_learned);
+            found.is_action_unknown |= *at == 0 && explained.is_none();
+        }
+        let by_replies = explained.map(|explained| ExplainedStates { explained, replies, states, asked });
+        found.by_replies.extend(by_replies);
+        Ok(())
+    }
+
+    /// The logarithm of the probability of a command with replies that are none of the model's; `None` where there are none,
+    /// which are lost rather than others.
+    fn ln_unlike(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon]) -> Option<f64> {
+        let replies = seen.replies.as_ref().filter(|replies| !replies.is_empty())?;
+        Some(self.ln_near_sizes(seen, epsilons).ok()? + SingleReplies::ln_unlike(replies))
+    }
+
+    /// The logarithm of P(size) by the learned habits, whatever the replies, on average over the near states.
+    fn ln_near_sizes(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon]) -> Result<f64, Beyond> {
+        let near = self.states.iter().filter(|state| state.is_near());
+        let of_sizes = near.map(|state| self.inference.ln_learned_size(&self.sums(seen, epsilons, state)));
+        let of_sizes: Vec<f64> = of_sizes.collect::<Result<_, _>>()?;
+        Ok(ln_sum(&of_sizes) - (of_sizes.len() as f64).ln())
     }
 
     /// What replies say of each far shift, by how many of them have a size that the model knows then: more than by any near
@@ -189,6 +237,16 @@ impl ShiftEvidence {
         far.into_iter().map(told).collect()
     }
 
+    /// The sums that the command's actions may have in a state.
+    fn sums(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon], state: &ShiftState) -> Vec<WeightedSum> {
+        let explained = seen.command[1].saturating_sub(self.overhead).saturating_sub(state.bytes);
+        let sum = |value: &WeightedEpsilon| WeightedSum {
+            bytes: explained.saturating_sub(value.epsilon),
+            weight: value.weight,
+        };
+        epsilons.iter().map(sum).collect()
+    }
+
     /// The states by their shift of replies, those first that may be most likely; those that are far where replies speak for
     /// them, or are not known.
     fn by_replies(
@@ -197,21 +255,13 @@ impl ShiftEvidence {
         epsilons: &[WeightedEpsilon],
         far: Option<&BTreeMap<i64, Ordering>>,
     ) -> Vec<EqualReplies> {
-        let explained = seen.command[1].saturating_sub(self.overhead);
-        let sums = |state: &ShiftState| -> Vec<WeightedSum> {
-            let sum = |value: &WeightedEpsilon| WeightedSum {
-                bytes: explained.saturating_sub(state.bytes).saturating_sub(value.epsilon),
-                weight: value.weight,
-            };
-            epsilons.iter().map(sum).collect()
-        };
         let is_far_asked = |bytes: &i64| far.is_none_or(|far| far.get(bytes) == Some(&Ordering::Greater));
         // Those of one action follow from what commands may be in the first state.
         let is_asked =
             |state: &ShiftState| state.action.is_none() && (!state.is_far() || is_far_asked(&state.reply_bytes));
         let (places, states): (Vec<usize>, Vec<&ShiftState>) =
             self.states.iter().enumerate().filter(|(_, state)| is_asked(state)).unzip();
-        let alternatives: Vec<Vec<WeightedSum>> = states.iter().map(|state| sums(state)).collect();
+        let alternatives: Vec<Vec<WeightedSum>> = states.iter().map(|state| self.sums(seen, epsilons, state)).collect();
         // Where they are not known, replies alone bound it.
         let of_sizes: Result<Vec<f64>, Beyond> = alternatives.iter().map(|sums| self.inference.ln_size(sums)).collect();
         let of_sizes = of_sizes.unwrap_or_else(|_| vec![0.0; states.len()]);

@@ -249,7 +249,7 @@ impl FitJudge {
         let is_rejected = flow.add(JudgedSize { sizes, probability, strange: 1.0 - fit, replies, padding });
         self.judged += u64::from(flow.is_judged() && !was_judged);
         self.misfits += u64::from(is_rejected);
-        (flow.weight(), is_rejected.then(|| describe(flow)))
+        (flow.weight(), is_rejected.then(|| describe(flow, model.single_replies.is_some())))
     }
 
     /// How many flows were judged and how many of them the model does not fit; nothing where it fits all.
@@ -259,13 +259,16 @@ impl FitJudge {
     }
 }
 
-/// What is wrong, and what to do.
-fn describe(flow: &FitJudgement) -> String {
+/// What is wrong, and what to do. Where single replies are known, messages that are not the model's may be so by them alone.
+fn describe(flow: &FitJudgement, has_single_replies: bool) -> String {
     let FitJudgement { commands, unexplained, .. } = flow;
     let cause = match flow.cause() {
         MisfitCause::Sizes => "their sizes are not those of its actions",
         MisfitCause::Replies => "their replies are not those of the actions that their sizes show",
         MisfitCause::Padding => "their sizes are those that padding leaves, which are sums of actions by coincidence",
+        MisfitCause::Messages if has_single_replies => {
+            "their sizes or their replies are those of its actions by coincidence only"
+        }
         MisfitCause::Messages => "their sizes are those of its actions by coincidence only",
     };
     format!(
