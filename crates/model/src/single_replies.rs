@@ -29,6 +29,12 @@ const FAR: f64 = 2.0;
 /// The least share: nothing is impossible.
 const MIN_SHARE: f64 = 1e-6;
 
+/// How probable it is that a reply is in other words, and of a size that no class has.
+const REWORDED: f64 = 1e-3;
+
+/// The greatest share of replies that are in other words beside records that no class explains: as many as not.
+const MOST_REWORDED: f64 = 0.5;
+
 /// P(single replies | actions).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,6 +138,15 @@ impl SingleReplies {
             }
         }
         classes
+    }
+
+    /// The probability that a reply of a class is missing, or in other words, beside so many records that no reply has the size
+    /// of: each of them is a foreign one or such a reply.
+    fn missing(&self, class: usize, unread: usize) -> f64 {
+        let missing = self.classes.get(class).map_or(0.0, |class| class.missing).max(MIN_SHARE);
+        let reworded = REWORDED * unread as f64;
+        let reworded = (reworded / (reworded + self.foreign.max(MIN_SHARE))).min(MOST_REWORDED);
+        missing + (1.0 - missing) * reworded
     }
 
     /// The probability that a foreign record has a size from `least` to `most` bytes.

@@ -139,6 +139,11 @@ impl RecordReadings {
         }
         Self { list, share: greatest_share(model, size), foreign, merged }
     }
+
+    /// Whether no reply has the size, alone or with others.
+    pub(super) fn is_only_foreign(&self) -> bool {
+        matches!(&self.list[..], [Reading::Foreign { .. }])
+    }
 }
 
 /// The greatest share of replies with a size that a class has.

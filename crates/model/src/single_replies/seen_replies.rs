@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use super::SingleReplies;
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 use super::ways::{ClassShares, TypeShare, Ways};
-use super::{MIN_SHARE, SingleReplies};
 use crate::statistics::ln_sum;
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
@@ -64,7 +64,10 @@ impl ReplyReader {
         let (types, interpretations) = interpretations(&self.model, &sorted, &readings);
         let shares: Vec<Arc<[f64]>> = types.iter().map(|size| self.shares(*size)).collect();
         let components = components(&shares, self.model.classes.len());
-        let components = components.into_iter().map(|classes| Component::new(&self.model, &shares, classes));
+        let unread = sorted.chunk_by(|a, b| a == b).zip(&readings).filter(|(_, readings)| readings.is_only_foreign());
+        let unread: usize = unread.map(|(equal, _)| equal.len()).sum();
+        let missing = |class: usize| self.model.missing(class, unread);
+        let components = components.into_iter().map(|classes| Component::new(&shares, classes, missing));
         let mut seen = SeenReplies { components: components.collect(), interpretations };
         seen.find_patterns();
         seen.drop_improbable();
@@ -199,7 +202,7 @@ fn components(shares: &[Arc<[f64]>], classes: usize) -> Vec<Vec<usize>> {
 }
 
 impl Component {
-    fn new(model: &SingleReplies, shares: &[Arc<[f64]>], mut classes: Vec<usize>) -> Self {
+    fn new(shares: &[Arc<[f64]>], mut classes: Vec<usize>, missing: impl Fn(usize) -> f64) -> Self {
         classes.sort_unstable();
         let share = |class: usize, of_type: usize| shares[of_type][class];
         let types: Vec<usize> =
@@ -207,7 +210,7 @@ impl Component {
         let of_class = |(position, class): (usize, &usize)| {
             let has_later = |at: usize| classes.iter().skip(position + 1).any(|later| share(*later, at) > 0.0);
             let own = types.iter().enumerate().filter(|(_, at)| share(*class, **at) > 0.0);
-            let missing = model.classes.get(*class).map_or(0.0, |class| class.missing).max(MIN_SHARE);
+            let missing = missing(*class);
             let own = own.map(|(index, at)| {
                 let share = share(*class, *at);
                 TypeShare { index, share, ln_comes: (share * (1.0 - missing)).ln(), is_last: !has_later(*at) }
