@@ -42,11 +42,15 @@ mod flow_filter {
     mod tunnels;
 }
 mod frame {
+    mod batches;
+    mod buffers;
     mod codec;
     mod document;
+    mod kinds;
     mod python;
     mod samples;
     mod specification;
+    mod values;
 }
 mod learning {
     mod few_commands;

@@ -355,6 +355,3 @@ impl OwnedSegment {
         Segment { time_ns, flow, direction, sequence, flags, length, payload: &self.payload, acknowledgement }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -283,18 +283,3 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for SharedList<T> {
         Vec::deserialize(deserializer).map(Self::from)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_clones_are_the_same_list() {
-        let list = SharedList::from([1, 2, 3]);
-        let equal: SharedList<i32> = list.iter().copied().collect();
-        assert!(list.clone().is_clone_of(&list) && !equal.is_clone_of(&list));
-        assert_eq!((&equal, &list[1..]), (&list, &[2, 3][..]));
-        assert_eq!((&list).into_iter().sum::<i32>(), 6);
-        assert!(SharedList::<i32>::default().is_empty());
-    }
-}

@@ -246,6 +246,3 @@ impl<'a> Input<'a> {
         Some(data)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -233,38 +233,3 @@ mod address {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn text_form_has_a_fixed_length_and_is_no_number() {
-        assert_eq!(FlowId(7).to_string(), "F0000000000000007");
-        assert_eq!(FlowId(u64::MAX).to_string(), "Fffffffffffffffff");
-        assert_eq!(format!("{:<20}|", FlowId(1)), "F0000000000000001   |");
-    }
-
-    #[test]
-    fn number_of_the_frames_names_a_flow_too() {
-        assert_eq!("7".parse(), Ok(FlowId(7)));
-        assert_eq!("18446744073709551615".parse(), Ok(FlowId(u64::MAX)));
-    }
-
-    #[test]
-    fn other_texts_name_no_flow() {
-        let wrong = ["", "F", "F7", "f0000000000000007", "F000000000000000g", "F+00000000000007", "-1", "+7", "1e3"];
-        for text in wrong.into_iter().chain(["18446744073709551616", "F00000000000000007", "Fé0000000000000"]) {
-            assert_eq!(text.parse::<FlowId>(), Err(NoFlowId), "{text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn text_form_reads_back(number: u64) {
-            prop_assert_eq!(FlowId(number).to_string().parse(), Ok(FlowId(number)));
-        }
-    }
-}

@@ -157,22 +157,3 @@ pub struct Unknown {
     /// The whole `MessagePack` value, the kind's name included.
     pub value: Vec<u8>,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_the_same_if_their_names_are() {
-        let unknown = |kind: &str| Frame::Unknown(Unknown { kind: kind.to_owned(), value: vec![0x80] });
-        let kinds = [unknown("a"), unknown("b"), Packets::new().into(), Segments::new().into()];
-        for (one, other) in kinds.iter().flat_map(|one| kinds.iter().map(move |other| (one, other))) {
-            assert_eq!(one.is_same_kind(other), one.kind() == other.kind(), "{} and {}", one.kind(), other.kind());
-        }
-    }
-
-    #[test]
-    fn frame_fits_a_cache_line() {
-        assert!(size_of::<Frame>() <= 64, "{} bytes", size_of::<Frame>());
-    }
-}

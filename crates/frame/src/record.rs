@@ -127,17 +127,3 @@ impl TryFrom<u8> for ContentType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{0} is no content type (20 to 24, or 26)")]
 pub struct UnknownContentType(pub u8);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_in_frames() {
-        use Protocol::{Dtls, Dtls13, Esp, Framing, Matter, Quic, Tcp, Tls, WireGuard};
-        for protocol in [Tls, Dtls, Dtls13, Quic, Matter, WireGuard, Esp, Tcp, Framing] {
-            let written = rmp_serde::to_vec(&protocol).unwrap();
-            assert_eq!(rmp_serde::from_slice::<String>(&written).unwrap(), protocol.name());
-        }
-    }
-}

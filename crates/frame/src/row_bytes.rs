@@ -129,26 +129,3 @@ impl RowLocation {
         self.length as usize
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_in_a_shared_buffer_are_not_copied() {
-        let buffers = [Arc::new(b"first".to_vec()), Arc::new(b"second".to_vec())];
-        let mut bytes = RowBytes::default();
-        let locations = [
-            bytes.share(&buffers[0][1..3], &buffers[0]),
-            bytes.share(&buffers[1][2..], &buffers[1]),
-            bytes.share(&buffers[0][4..], &buffers[1]),
-            bytes.copy(b"own"),
-        ];
-        assert_eq!(locations.map(|location| bytes.at(location)), [&b"ir"[..], b"cond", b"t", b"own"]);
-        assert_eq!((bytes.shared.len(), &bytes.own[..]), (2, &b"town"[..]));
-        let mut other = RowBytes::default();
-        let taken = locations.map(|location| other.share_from(bytes.at(location), &bytes));
-        assert_eq!(taken.map(|location| other.at(location)), [&b"ir"[..], b"cond", b"t", b"own"]);
-        assert_eq!((other.shared.len(), &other.own[..]), (2, &b"town"[..]));
-    }
-}

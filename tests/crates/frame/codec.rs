@@ -12,7 +12,7 @@ use sizeleak_frame::{
 };
 use support::streams::stream_of;
 
-fn hello() -> Frame {
+pub(super) fn hello() -> Frame {
     Frame::from(Hello { schema: SCHEMA, stage: "capture".into(), version: "0.1.0".into(), upstream: vec![] })
 }
 
@@ -37,7 +37,7 @@ fn decode(bytes: impl Read) -> (Vec<Frame>, Option<ReadError>) {
 }
 
 /// Returns a few bytes at a time, like a slow pipe.
-struct SlowReader<'a>(&'a [u8], usize);
+pub(super) struct SlowReader<'a>(pub(super) &'a [u8], pub(super) usize);
 
 impl Read for SlowReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

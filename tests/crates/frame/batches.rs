@@ -1,10 +1,12 @@
-//! Tests of `batch`.
+//! Rows of batches, and the buffers that they share.
+
+use std::sync::Arc;
 
 use proptest::prelude::*;
+use sizeleak_frame::{BATCH_BYTES, Direction, OwnedSegment, Packet, Packets, Segment, Segments};
 
-use super::*;
-use crate::row_bytes::MIN_SHARED_BYTES;
-use crate::{Packet, Packets, Segment, Segments};
+/// Batches with at least this many bytes keep sharing.
+const MIN_SHARED_BYTES: usize = BATCH_BYTES / 2;
 
 fn buffers() -> [Arc<Vec<u8>>; 2] {
     [3, 5].map(|factor| Arc::new((0..200).map(|at| (at * factor) as u8).collect()))
@@ -54,7 +56,7 @@ fn shared_segments(lengths: &[usize]) -> (Segments, Arc<Vec<u8>>) {
             Packet { time_ns: 0, link_type: 1, original_length: length, data, capture: 0, number },
             &buffer,
         );
-        let (direction, flags) = (crate::Direction::ToGateway, Segment::ACK);
+        let (direction, flags) = (Direction::ToGateway, Segment::ACK);
         let segment = Segment {
             time_ns: 5,
             flow: number,
@@ -72,8 +74,9 @@ fn shared_segments(lengths: &[usize]) -> (Segments, Arc<Vec<u8>>) {
 
 #[test]
 fn only_small_batches_are_copied_by_detach() {
-    let least = MIN_SHARED_BYTES;
-    for (lengths, is_shared) in [(vec![], false), (vec![3, 0, least - 4], false), (vec![least - 7, 7], true)] {
+    for (lengths, is_shared) in
+        [(vec![], false), (vec![3, 0, MIN_SHARED_BYTES - 4], false), (vec![MIN_SHARED_BYTES - 7, 7], true)]
+    {
         let (mut segments, buffer) = shared_segments(&lengths);
         let before = segments.clone();
         segments.detach();
@@ -97,4 +100,54 @@ fn a_copy_is_the_same_segment() {
         acknowledgement: None,
     };
     assert_eq!(OwnedSegment::of(&segment).segment(), segment);
+}
+
+/// A batch of packets with these bytes, each beside the buffer that it may share.
+fn packets_in(rows: &[(&[u8], Option<&Arc<Vec<u8>>>)]) -> Packets {
+    let mut batch = Packets::new();
+    for (data, buffer) in rows {
+        let packet = Packet { time_ns: 0, link_type: 1, original_length: 9, data, capture: 0, number: 1 };
+        match buffer {
+            Some(buffer) => batch.push_shared(packet, buffer),
+            None => batch.push(packet),
+        }
+    }
+    batch
+}
+
+#[test]
+fn bytes_in_a_shared_buffer_are_not_copied() {
+    let buffers = [Arc::new(b"first".to_vec()), Arc::new(b"second".to_vec())];
+    let [first, second] = &buffers;
+    let packets = packets_in(&[
+        (&first[1..3], Some(first)),
+        (&first[3..4], Some(first)),
+        (&second[2..], Some(second)),
+        (&first[4..], Some(second)),
+        (b"own", None),
+    ]);
+    let mut segments = Segments::new();
+    for packet in packets.iter() {
+        let segment = Segment {
+            time_ns: 0,
+            flow: 1,
+            direction: Direction::ToGateway,
+            sequence: 0,
+            flags: 0,
+            length: 9,
+            payload: packet.data,
+            acknowledgement: None,
+        };
+        segments.push_from(segment, &packets);
+    }
+    // Each batch holds each buffer once, and copies what is in none.
+    assert_eq!(buffers.each_ref().map(Arc::strong_count), [3, 3]);
+    let of_packets: Vec<&[u8]> = packets.iter().map(|packet| packet.data).collect();
+    let of_segments: Vec<&[u8]> = segments.iter().map(|segment| segment.payload).collect();
+    for rows in [of_packets, of_segments] {
+        assert_eq!(rows, [&b"ir"[..], b"s", b"cond", b"t", b"own"]);
+        let is_within = |row: &[u8], buffer: &[u8]| buffer.as_ptr_range().contains(&row.as_ptr());
+        let shared: Vec<bool> = rows.iter().map(|row| buffers.iter().any(|buffer| is_within(row, buffer))).collect();
+        assert_eq!(shared, [true, true, true, false, false]);
+    }
 }

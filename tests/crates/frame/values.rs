@@ -1,9 +1,68 @@
-//! Records against serde, and batches there and back in any encoding.
+//! Where values end and what they hold, however they are encoded and in whatever parts they arrive: records and batches,
+//! which are read and written by hand, against serde.
+
+use std::collections::BTreeMap;
+use std::io::Read;
 
 use proptest::prelude::*;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use sizeleak_frame::{
+    Direction, Frame, FrameReader, Packet, Packets, Protocol, ReadError, Record, Segment, Segments, Unknown,
+};
+use support::streams::stream_of;
 
-use super::*;
-use crate::codec;
+use super::codec::{SlowReader, hello};
+
+/// The first frame of a stream that goes on with these bytes behind its `hello`, and its length.
+fn first(input: impl Read) -> Result<(Frame, usize), ReadError> {
+    let hello = stream_of(&[hello()]);
+    let mut reader = FrameReader::new(hello.chain(input));
+    reader.next_frame()?;
+    let frame = reader.next_frame()?.expect("a stream without summary ends by an error");
+    Ok((frame, reader.last_value().len()))
+}
+
+/// A value of a kind that nobody knows, whose body begins with these bytes.
+fn unknown(body: &[u8]) -> Vec<u8> {
+    [b"\x81\xa1x", body].concat()
+}
+
+#[test]
+fn claimed_lengths_beyond_the_limit_are_errors() {
+    let fault = |body: &[u8]| first(&unknown(body)[..]).unwrap_err().to_string();
+    let nested: Vec<u8> = [0xdc, 0xff, 0xff].repeat(300);
+    for too_large in [&[0xc6, 0xff, 0xff, 0xff, 0xff][..], &[0xdf, 0xff, 0xff, 0xff, 0xff], &nested] {
+        let fault = fault(too_large);
+        assert!(fault.contains("more than"), "{fault}");
+    }
+    assert!(fault(&[0xc1]).contains("0xc1"), "{}", fault(&[0xc1]));
+}
+
+#[test]
+fn ten_million_nested_lists_need_no_stack() {
+    assert!(first(&unknown(&vec![0x91; 10_000_000])[..]).unwrap_err().is_cut());
+}
+
+proptest! {
+    #[test]
+    fn result_does_not_depend_on_the_parts_bytes_arrive_in(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let bytes = unknown(&bytes);
+        let [whole, piecewise] = [bytes.len(), 1].map(|step| first(SlowReader(&bytes, step)));
+        prop_assert_eq!(format!("{whole:?}"), format!("{piecewise:?}"));
+    }
+
+    #[test]
+    fn end_of_value_agrees_with_rmp_serde(bytes in prop::collection::vec(any::<u8>(), 1..64)) {
+        let mut rest = &bytes[..];
+        let mut decoder = rmp_serde::Deserializer::new(&mut rest);
+        let is_whole = IgnoredAny::deserialize(&mut decoder).is_ok();
+        drop(decoder);
+        let wanted = is_whole.then(|| unknown(&bytes[..bytes.len() - rest.len()]));
+        let found = first(&unknown(&bytes)[..]).ok().map(|(frame, _)| frame);
+        prop_assert_eq!(found, wanted.map(|value| Frame::Unknown(Unknown { kind: "x".to_owned(), value })));
+    }
+}
 
 /// Integers of every length in bits.
 fn integer() -> impl Strategy<Value = u64> + Clone {
@@ -126,7 +185,7 @@ fn long_rows(frame: &Frame) -> Vec<u8> {
                 long.extend(b"\xd9\x01a");
             }
         }
-        other => codec::encode(other, &mut long).unwrap(),
+        other => return stream_of(std::slice::from_ref(other)),
     }
     long
 }
@@ -139,25 +198,18 @@ proptest! {
         frame in prop_oneof![4 => record(), 1 => packets(), 1 => segments()],
         damaged: (usize, u8, bool),
     ) {
-        let (mut fast, mut plain) = (Vec::new(), Vec::new());
-        codec::encode(&frame, &mut fast).unwrap();
+        let written = stream_of(std::slice::from_ref(&frame));
         if let Frame::Record(record) = &frame {
-            codec::encode_body(&frame, record, &mut plain).unwrap();
-            prop_assert_eq!(&fast, &plain);
+            prop_assert_eq!(&written, &rmp_serde::to_vec_named(&BTreeMap::from([("record", record)])).unwrap());
         }
-        for bytes in [&fast, &long_rows(&frame)] {
-            prop_assert_eq!(codec::decode(bytes, &Arc::default()), Ok(frame.clone()));
+        for bytes in [&written, &long_rows(&frame)] {
+            prop_assert_eq!(Frame::decode(bytes), Ok(frame.clone()));
+            let followed = [bytes, &[0x81, 0xa6][..]].concat();
+            prop_assert_eq!(first(&followed[..]).unwrap(), (frame.clone(), bytes.len()));
         }
-        // Only records of other protocols and from before 1970 are left to serde.
-        let stream = [&fast, &[0x81, 0xa6][..]].concat();
-        match (decode(&stream, &Arc::default()), &frame) {
-            (Some(decoded), _) => prop_assert_eq!(decoded, (frame.clone(), fast.len())),
-            (None, Frame::Record(record)) => prop_assert!(record.protocol != Protocol::Tls),
-            (None, _) => prop_assert!(false),
-        }
-        let bytes = damage(fast, damaged);
-        if let Some((read, length)) = decode(&bytes, &Arc::default()) {
-            prop_assert_eq!(Ok(read), codec::decode(&bytes[..length], &Arc::default()));
+        let bytes = damage(written, damaged);
+        if let Ok((read, length)) = first(&bytes[..]) {
+            prop_assert_eq!(Ok(read), Frame::decode(&bytes[..length]));
         }
     }
 }
