@@ -57,6 +57,19 @@ mod learning {
     mod homes;
     mod hostile;
 }
+mod model {
+    mod epsilon;
+    mod files;
+    mod fit;
+    mod inventories;
+    mod models;
+    mod numbers;
+    mod padded_sizes;
+    mod padding_files;
+    mod replies;
+    mod samples;
+    mod sections;
+}
 mod pipeline {
     mod pushed_down;
 }

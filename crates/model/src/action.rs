@@ -153,33 +153,3 @@ impl LabelledCommand {
             && self.counts.iter().all(|count| *count <= MAX_COUNT_OF_ACTION)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_become_probabilities() {
-        let action = Action::of_sizes("dim", &[(30, 1.0), (28, 3.0), (29, 0.0)]).unwrap();
-        assert_eq!((action.size, action.size_range(), action.varies()), (28, [28, 30], true));
-        assert_eq!(action.sizes().collect::<Vec<_>>(), [(28, 0.75), (30, 0.25)]);
-        let single = Action::of_sizes("on", &[(30, 2.0)]).unwrap();
-        assert_eq!((single.clone(), single.sizes().collect()), (Action::new("on", 30), vec![(30, 1.0)]));
-    }
-
-    #[test]
-    fn rare_sizes_keep_a_share() {
-        let action = Action::of_sizes("dim", &[(28, 1e9), (29, 1.0)]).unwrap();
-        assert_eq!(action.sizes().count(), 2);
-        assert!((action.sizes().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn sizes_that_no_action_has_are_refused() {
-        assert_eq!(Action::of_sizes("on", &[]), None);
-        assert_eq!(Action::of_sizes("on", &[(0, 1.0), (1, 1.0)]), None);
-        assert_eq!(Action::of_sizes("on", &[(1, 1.0), (2000, 1.0)]), None);
-        let many: Vec<(i64, f64)> = (1..300).map(|size| (size, 1.0)).collect();
-        assert_eq!(Action::of_sizes("on", &many), None);
-    }
-}

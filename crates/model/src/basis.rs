@@ -86,32 +86,3 @@ impl Basis {
 fn signed(size: u64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::model;
-
-    #[test]
-    fn an_exact_reply_is_in_the_range_that_was_learned_under_a_block_cipher() {
-        let blocks = Basis::Plaintext { cipher_suite: "cbc".into(), record_overhead: [37, 52] };
-        let in_blocks = WireSize { wire: 100, records: 1, plaintext: Some([48, 63]) };
-        let exact = WireSize { wire: 100, records: 1, plaintext: Some([75, 75]) };
-        // 64 bytes in blocks are 12 to 27, of which 27 is learned; 50 bytes that add 25 are 25.
-        assert_eq!((blocks.reply_sizes(64, in_blocks), blocks.reply_sizes(50, exact)), ([12, 27], [25, 40]));
-        let aead = Basis::Plaintext { cipher_suite: "gcm".into(), record_overhead: [25, 25] };
-        assert_eq!((aead.reply_sizes(64, in_blocks), aead.reply_sizes(50, exact)), ([12, 27], [25, 25]));
-    }
-
-    #[test]
-    fn sizes_are_converted_to_the_basis() {
-        let basis = model().learned.basis;
-        assert_eq!(basis.sizes(300, 2, None), Ok([264, 266]));
-        assert_eq!(basis.sizes(10, 2, None), Ok([0, 0]));
-        assert_eq!(basis.sizes(300, 2, Some([250, 270])), Ok([250, 270]));
-        assert_eq!(basis.sizes(u64::MAX, 1, Some([0, u64::MAX])), Ok([0, i64::MAX]));
-        assert_eq!(Basis::Wire.sizes(300, 2, None), Ok([300, 300]));
-        assert_eq!(Basis::Wire.sizes(300, 2, Some([250, 270])), Err(SizeError));
-        assert!(SizeError.to_string().contains("learn --cipher"));
-    }
-}

@@ -272,6 +272,3 @@ impl Counts {
         shares
     }
 }
-
-#[cfg(test)]
-mod tests;

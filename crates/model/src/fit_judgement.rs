@@ -242,6 +242,3 @@ fn broad_size([least, most]: [i64; 2]) -> f64 {
     let width = bits(most.max(least).saturating_add(1)) - bits(least);
     (width / SIZE_BITS).clamp(f64::MIN_POSITIVE, 1.0)
 }
-
-#[cfg(test)]
-mod tests;

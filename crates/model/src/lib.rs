@@ -28,8 +28,6 @@ mod scope;
 mod single_replies;
 pub mod statistics;
 pub mod step_function;
-#[cfg(test)]
-mod testing;
 
 pub use action::{Action, LabelledCommand, MAX_ACTION_SIZE, MAX_COUNT_OF_ACTION, MAX_MESSAGE_SIZE};
 pub use basis::{Basis, SizeError, WireSize};

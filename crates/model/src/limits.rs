@@ -273,6 +273,3 @@ impl Limits {
         used.map(|used| (f64::from(used) + 1.0).ln()).sum()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -513,6 +513,3 @@ fn within(what: &str, size: i64) -> Result<(), ModelFault> {
 fn bounds<T>(fault: impl Into<String>) -> Result<T, ModelFault> {
     Err(ModelFault::Bounds(fault.into()))
 }
-
-#[cfg(test)]
-mod tests;

@@ -292,6 +292,3 @@ impl fmt::Display for Uncovered {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

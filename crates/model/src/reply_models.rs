@@ -280,31 +280,3 @@ impl ReplyWindows {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn cumulative_probabilities_are_sums(missing in 0.0f64..4.0, surplus in 0.0f64..4.0, at in -20i64..20) {
-            let deviation = ReplyDeviation::new(missing, surplus);
-            let exactly = |value: i64| deviation.mixed(|part| part.exactly(value));
-            let below: f64 = (-400..=at).map(exactly).sum();
-            let above: f64 = (at..=400).map(exactly).sum();
-            prop_assert!((below - deviation.mixed(|part| part.at_most(at))).abs() < 1e-9);
-            prop_assert!((above - deviation.mixed(|part| part.at_least(at))).abs() < 1e-9);
-            prop_assert!((below + above - exactly(at) - 1.0).abs() < 1e-9);
-        }
-    }
-
-    #[test]
-    fn windows_are_bounded() {
-        let fault = |within_ms, gap_ms| ReplyWindows { within_ms, gap_ms, mostly_ms: 1_000 }.fault();
-        assert_eq!((fault(60_000, 60_000), fault(12_000, 800)), (None, None));
-        assert!(ReplyWindows { within_ms: 3_000, gap_ms: 800, mostly_ms: 60_001 }.fault().is_some());
-        assert!([(60_001, 800), (0, 0), (3_000, 0), (3_000, 3_001)].into_iter().all(|(a, b)| fault(a, b).is_some()));
-    }
-}

@@ -156,31 +156,3 @@ impl From<ServiceName> for String {
 fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_lowercase()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn service(text: &str) -> ServiceName {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn a_service_is_a_name_or_an_address_with_port() {
-        assert_eq!(service("WS.MeetHue.com."), ServiceName::Server("ws.meethue.com".into()));
-        assert_eq!(service("192.0.2.7:443").to_string(), "192.0.2.7:443");
-        assert_eq!(service("[2001:db8::1]:8883"), ServiceName::Address("[2001:db8::1]:8883".parse().unwrap()));
-        for wrong in ["", ".", "a b", "cloud:443", "[::1]", "x\ny", &"a".repeat(254)] {
-            assert!(wrong.parse::<ServiceName>().is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn names_are_compared_without_case() {
-        let scope = Scope { services: vec![service("ws.meethue.com"), service("192.0.2.7:443")], ..Scope::default() };
-        assert!(scope.has_server("WS.meethue.COM.") && !scope.has_server("meethue.com"));
-        assert!(scope.has_address("192.0.2.7:443".parse().unwrap()));
-        assert_eq!(scope.to_string(), "any gateway, ws.meethue.com, 192.0.2.7:443");
-        assert_eq!(Scope::default().to_string(), "any gateway, any service");
-    }
-}

@@ -206,6 +206,3 @@ impl SingleReplies {
         (!is_valid).then_some("[single_replies] has values out of bounds")
     }
 }
-
-#[cfg(test)]
-mod tests;

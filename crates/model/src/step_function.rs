@@ -173,6 +173,3 @@ fn deviation([least, most]: [i64; 2], level: i64) -> i64 {
     }
     OFF_CENTRE * (2 * level - least - most).abs() / (most - least)
 }
-
-#[cfg(test)]
-mod tests;

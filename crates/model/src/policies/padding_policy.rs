@@ -351,6 +351,3 @@ pub const MAX_BUCKETS: usize = 65_536;
 
 /// The most plaintext bytes of a TLS record (RFC 8446, section 5.1).
 pub const TLS_RECORD_BYTES: u64 = 1 << 14;
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,11 @@
 //! Sections: reading back, overlaps, and which one is chosen for a flow.
 
-use proptest::prelude::*;
+use std::net::IpAddr;
 
-use super::*;
-use crate::ServiceName;
-use crate::testing::model;
+use proptest::prelude::*;
+use sizeleak_model::{Assumption, Choice, FlowEnds, GatewaysSeen, Model, ModelSet, Scope, ServiceName, Uncovered};
+
+use super::samples::model;
 
 const HUE: &str = "192.0.2.7:443";
 const OTHER: &str = "192.0.2.8:443";

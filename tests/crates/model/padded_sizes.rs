@@ -1,9 +1,7 @@
-//! What policies do to sizes.
+//! What padding policies do to sizes.
 
 use proptest::prelude::*;
-
-use super::*;
-use crate::policies::padding_policy::Draw;
+use sizeleak_model::policies::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 
 fn padded(policy: &PaddingPolicy, sizes: impl IntoIterator<Item = u64>) -> Vec<u64> {
     sizes.into_iter().map(|size| policy.padded(size).unwrap()).collect()
@@ -90,7 +88,7 @@ proptest! {
         let exponent = (size as f64).log2().floor() as u32;
         let bits = f64::from(exponent).log2().floor() as u32 + 1;
         let mask = (1_u64 << (exponent - bits)) - 1;
-        prop_assert_eq!(padme(size), (size + mask) & !mask);
+        prop_assert_eq!(PaddingPolicy::Padme.padded(size).unwrap(), (size + mask) & !mask);
     }
 }
 

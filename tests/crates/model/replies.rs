@@ -1,6 +1,7 @@
-use proptest::prelude::*;
+//! Replies of classes against trying every way to give them to records, and their numbers.
 
-use super::*;
+use proptest::prelude::*;
+use sizeleak_model::{Component, ReplyClass, ReplyCountModel, ReplyReader, SeenReplies, SingleReplies};
 
 fn class(missing: f64, sizes: &[(i64, u64)]) -> ReplyClass {
     ReplyClass { missing, unseen: 0.0, sizes: sizes.to_vec() }
@@ -24,6 +25,18 @@ fn ln_likelihood(model: &SingleReplies, records: &[i64], counts: &[u32]) -> f64 
     SeenReplies::new(model, &ranges).ln_likelihood(&model.class_counts(counts.iter().copied().enumerate()))
 }
 
+/// The probability that a foreign record has this size: as often as it was seen, and once more a size of any kind or that
+/// of a reply.
+fn foreign_share(model: &SingleReplies, size: i64) -> f64 {
+    let times = |sizes: &[(i64, u64)], counts: &dyn Fn(i64) -> bool| -> f64 {
+        sizes.iter().filter(|(size, _)| counts(*size)).map(|(_, times)| *times as f64).sum()
+    };
+    let of_replies =
+        |counts: &dyn Fn(i64) -> bool| -> f64 { model.classes.iter().map(|class| times(&class.sizes, counts)).sum() };
+    let unseen = f64::midpoint(1.0 / 2000.0, of_replies(&|one| one == size) / of_replies(&|_| true).max(1.0));
+    (times(&model.foreign_sizes, &|one| one == size) + unseen) / (times(&model.foreign_sizes, &|_| true) + 1.0)
+}
+
 /// P(this sequence of records | replies of these classes), by trying every way to give replies to records.
 fn by_trial(model: &SingleReplies, records: &[i64], class_counts: &[u32]) -> f64 {
     let replies: Vec<&ReplyClass> = model
@@ -39,7 +52,7 @@ fn by_trial(model: &SingleReplies, records: &[i64], class_counts: &[u32]) -> f64
         let rest: Vec<i64> =
             records.iter().enumerate().filter(|(at, _)| foreign >> at & 1 == 0).map(|(_, size)| *size).collect();
         let sizes = records.iter().enumerate().filter(|(at, _)| foreign >> at & 1 == 1);
-        let shares: f64 = sizes.map(|(_, size)| model.foreign_share([*size; 2])).product();
+        let shares: f64 = sizes.map(|(_, size)| foreign_share(model, *size)).product();
         let places = factorial(records.len()) / factorial(number) / factorial(rest.len());
         let poisson = (-model.foreign).exp() * model.foreign.powf(number as f64) / factorial(number);
         let mut used = vec![false; replies.len()];
@@ -285,5 +298,31 @@ proptest! {
                 before = bound;
             }
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn bounds_leave_out_numbers_of_actions_of_which_replies_are_improbable(
+        (fixed, per_action) in (0.0f64..3.0, 0.5f64..3.0),
+        (missing, surplus) in (0.0f64..0.05, 0.0f64..4.0),
+        (replies, keep) in (0u32..20, 0.5f64..0.999),
+    ) {
+        let model = ReplyCountModel { fixed, per_action, missing, surplus };
+        let sum = |replies: std::ops::RangeInclusive<i64>, actions: u32| -> f64 {
+            replies.map(|number| model.probability(number, actions.into())).sum()
+        };
+        let (seen, tail) = (i64::from(replies), (1.0 - keep) / 2.0);
+        for actions in [0, 3, 10] {
+            prop_assert!((sum(0..=600, actions) - 1.0).abs() < 1e-9);
+        }
+        let (mut least, mut most) = model.paper_bounds(replies);
+        while least > 0 && (replies == 0 || sum(seen..=600, least - 1) > tail) {
+            least -= 1;
+        }
+        while sum(0..=seen, most + 1) > tail {
+            most += 1;
+        }
+        prop_assert_eq!(model.bounds(replies, keep), (least, most));
     }
 }

@@ -1,10 +1,10 @@
-//! Test data shared by the tests of several modules; not part of the library.
+//! A home, a model with all its parts, and random numbers.
 
 use std::collections::BTreeMap;
 
-use crate::{
-    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, Model, Neighbours, Prior,
-    Provenance, ReplyBytesModel, ReplyCountModel, Scope, ServiceRecords, Smoothing,
+use sizeleak_model::{
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, Model, Neighbours,
+    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, ServiceRecords, Smoothing,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -74,9 +74,9 @@ pub(crate) fn model() -> Model {
 }
 
 /// Statistics of a gateway with keep-alives and readings.
-pub(crate) fn noise() -> crate::NoiseStatistics {
+pub(crate) fn noise() -> NoiseStatistics {
     let keep_alive = ServiceRecords { size: 23, alone: 40, every_ms: Some(120_000), on_beat: 39, ..Default::default() };
-    crate::NoiseStatistics {
+    NoiseStatistics {
         commands: 9,
         replied: 8,
         to_gateway: vec![ServiceRecords { size: 19, answers: 12, ..Default::default() }, keep_alive],

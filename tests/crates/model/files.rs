@@ -1,11 +1,16 @@
 //! Model files: layout, errors, and reading back.
 
-use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::*;
-use crate::Kind;
-use crate::single_replies::ReplyClass;
-use crate::testing::model;
+use proptest::prelude::*;
+use sizeleak_model::{
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, Kind, Kinds,
+    LearnedPadding, MAX_ACTION_SIZE, MAX_TUPLES, Model, ModelFault, Neighbours, NoiseStatistics, Prior, Provenance,
+    ReplyBytesModel, ReplyClass, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeBlocks, Smoothing,
+};
+
+use super::samples::{model, noise};
 
 #[test]
 fn the_layout_is_readable() {
@@ -87,7 +92,7 @@ fn found_with() -> impl Strategy<Value = BTreeMap<String, toml::Table>> {
 prop_compose! {
     fn any_model()(
         names in prop::collection::btree_set(".{1,8}", 1..5),
-        sizes in prop::collection::vec(1i64..=crate::MAX_ACTION_SIZE, 5),
+        sizes in prop::collection::vec(1i64..=MAX_ACTION_SIZE, 5),
         tuples in prop::collection::vec((-99i64..1 << 31, -9i64..9, 1u64..99), 1..20),
         replies in [0.0f64..10.0, 0.0..10.0, 0.0..1.0, 0.0..10.0],
         (overhead, k, strength, count) in (-99i64..1 << 31, 1usize..200, 0.0f64..1e6, 0u32..9),
@@ -95,11 +100,11 @@ prop_compose! {
         method in prop::sample::select(vec![FitMethod::Paper, FitMethod::Robust]),
         bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
         usage in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
-        noise in prop::option::of(Just(crate::testing::noise())),
+        noise in prop::option::of(Just(noise())),
         single in prop::option::of((0.0f64..0.9, 0u32..3, 1i64..999, 1u64..99)),
         seen in prop::option::of((1i64..999, 0u32..9, 0i64..999, 1u64..99)),
         found_with in found_with(),
-        windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500, mostly_ms: 1_400 })),
+        windows in prop::option::of(Just(ReplyWindows { within_ms: 12_000, gap_ms: 6_500, mostly_ms: 1_400 })),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
         let device = Device { name: "kind".into(), count, actions: names.clone(), safe: true };
@@ -238,5 +243,56 @@ proptest! {
         if let Ok(text) = String::from_utf8(text) && let Ok(model) = Model::from_toml(&text) {
             prop_assert_eq!(Model::from_toml(&model.to_toml()), Ok(model));
         }
+    }
+}
+
+#[test]
+fn each_size_is_one_line() {
+    let text = model().to_toml();
+    assert!(text.contains("[noise]\ncommands = 9\n") && text.contains("\nwritten = \"whole\"\n"), "{text}");
+    assert!(text.contains("    { size = 23, alone = 40, every_ms = 120000, on_beat = 39 },\n"), "{text}");
+    assert!(text.contains("from_gateway = [\n    { size = 60, times = 12, answered = 12, by = 19 },\n]\n"), "{text}");
+}
+
+#[test]
+fn shares_of_answers_and_replies_classify_gateway_records() {
+    let reading = GatewayRecords { times: 12, replies: 5, answered: 4, commands: 1, ..Default::default() };
+    assert!(reading.is_answered() && reading.is_telemetry() && !reading.brings_commands());
+    let status = GatewayRecords { times: 12, replies: 6, answered: 3, ..Default::default() };
+    assert!(!status.is_answered() && !status.is_telemetry());
+    assert!(!GatewayRecords { times: 3, ..Default::default() }.is_telemetry(), "three may be a coincidence");
+    let poll = GatewayRecords { times: 90, answered: 16, commands: 4, ..Default::default() };
+    assert!(poll.brings_commands());
+}
+
+/// What is wrong with a model file after a change.
+fn fault(change: impl FnOnce(&mut Model)) -> String {
+    let mut changed = model();
+    change(&mut changed);
+    Model::from_toml(&changed.to_toml()).map(|_| "nothing".to_owned()).unwrap_or_else(|fault| fault.to_string())
+}
+
+#[test]
+fn inconsistent_counts_are_reported() {
+    let of_noise = |change: fn(&mut NoiseStatistics)| fault(|model| change(model.noise.as_mut().unwrap()));
+    assert_eq!(of_noise(|_| ()), "nothing");
+    assert!(of_noise(|noise| noise.replied = 10).contains("greater than the whole"));
+    assert!(of_noise(|noise| noise.to_gateway[0].on_beat = 90).contains("greater than the whole"));
+    assert!(of_noise(|noise| noise.continued = vec![23; 600]).contains("too many"));
+    assert!(of_noise(|noise| noise.commands = 1 << 60).contains("out of bounds"));
+    assert!(of_noise(|noise| noise.to_gateway[1].size = 19).contains("ascending order"));
+    assert!(of_noise(|noise| noise.from_gateway = vec![GatewayRecords::default(); 600]).contains("too many"));
+}
+
+#[test]
+fn windows_of_replies_are_bounded() {
+    let of_windows = |within_ms, gap_ms, mostly_ms| {
+        fault(|model| model.reply_windows = Some(ReplyWindows { within_ms, gap_ms, mostly_ms }))
+    };
+    assert_eq!([of_windows(60_000, 60_000, 1_000), of_windows(12_000, 800, 1_000)], ["nothing"; 2]);
+    for (within_ms, gap_ms, mostly_ms) in
+        [(60_001, 800, 1_000), (0, 0, 1_000), (3_000, 0, 1_000), (3_000, 3_001, 1_000), (3_000, 800, 60_001)]
+    {
+        assert!(of_windows(within_ms, gap_ms, mostly_ms).contains("[segmenter]"), "{within_ms} {gap_ms} {mostly_ms}");
     }
 }

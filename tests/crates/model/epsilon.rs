@@ -1,9 +1,57 @@
-//! Estimates for simulated gateways, and cross-validation against its definition.
+//! Distributions of ε from labelled commands.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use sizeleak_model::{EpsilonDistribution, EpsilonTuple, Neighbours, Smoothing, WeightedEpsilon};
 
-use super::*;
-use crate::testing::TestRandom;
+use super::samples::TestRandom;
+
+fn neighbours(tuples: &[(i64, i64)]) -> Neighbours {
+    Neighbours::new(tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon))).unwrap()
+}
+
+#[test]
+fn nearer_tuples_have_greater_weights() {
+    let estimate = neighbours(&[(100, 0), (103, 1), (103, 1), (200, 5)]).estimate(100, 3);
+    assert_eq!(estimate.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [0, 1]);
+    assert!((estimate[0].weight - 1.0 / 1.5).abs() < 1e-12);
+    assert_eq!(neighbours(&[(1, 7)]).estimate(i64::MAX, 9)[0], WeightedEpsilon { epsilon: 7, weight: 1.0 });
+    assert_eq!(neighbours(&[(i64::MIN, 7)]).estimate(i64::MAX, usize::MAX)[0].epsilon, 7);
+    assert_eq!(Neighbours::new([]), None);
+    assert_eq!(Neighbours::new([EpsilonTuple { size: 1, epsilon: 1, times: 0 }]), None);
+}
+
+#[test]
+fn equal_weights_are_in_ascending_order_of_epsilon() {
+    let estimate = neighbours(&[(100, 3), (100, -1)]).estimate(90, 1);
+    assert_eq!(estimate.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [-1, 3]);
+}
+
+proptest! {
+    #[test]
+    fn nearest_agrees_with_a_linear_search(
+        tuples in prop::collection::vec((-50i64..50, -3i64..4), 1..40),
+        size in -60i64..60,
+        k in 1usize..12,
+    ) {
+        let neighbours = neighbours(&tuples);
+        let mut distances: Vec<u64> = tuples.iter().map(|(other, _)| other.abs_diff(size)).collect();
+        distances.sort_unstable();
+        let farthest = distances[k.min(distances.len()) - 1];
+        let mut expected: Vec<(i64, i64)> =
+            tuples.iter().filter(|(other, _)| other.abs_diff(size) <= farthest).copied().collect();
+        expected.sort_unstable();
+        let nearest = neighbours.nearest(size, k);
+        let each: Vec<(i64, i64)> = nearest
+            .iter()
+            .flat_map(|near| std::iter::repeat_n((near.size, near.epsilon), near.times as usize))
+            .collect();
+        prop_assert_eq!(each, expected);
+        let sum: f64 = neighbours.estimate(size, k).iter().map(|value| value.weight).sum();
+        prop_assert!((sum - 1.0).abs() < 1e-9);
+    }
+}
 
 /// Commands of a gateway whose length field takes two more bytes from 150 bytes on, and whose id has a digit less in
 /// one of ten commands.
@@ -85,7 +133,7 @@ fn neighbours_count_only_where_they_clearly_tell_more() {
     let mut random = TestRandom(5);
     let tuples = (0..150).map(|_| EpsilonTuple::new(random.below(600).cast_signed(), -i64::from(random.below(8) == 0)));
     let chosen = Smoothing::choose(&Neighbours::new(tuples).unwrap());
-    assert_eq!(chosen, Smoothing { k: K_TRIED[0], strength: STRENGTHS_TRIED[7] });
+    assert_eq!(chosen, Smoothing { k: 3, strength: 3000.0 });
 }
 
 #[test]
@@ -133,28 +181,62 @@ proptest! {
         }
     }
 
-    /// Leaving a command out equals never having had it.
+    /// Each command is judged by the others alone, as if it had never been there.
     #[test]
-    fn leaving_a_command_out_equals_its_absence(
+    fn choice_is_that_of_the_likeliest_commands_given_the_others(
         tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20),
-        k in 1usize..6,
     ) {
         let tuples: Vec<EpsilonTuple> =
             tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon)).collect();
-        for at in 0..tuples.len() {
-            let own = tuples[at];
-            let mut others = tuples.clone();
-            others.remove(at);
-            let all = LevelledTuples::new(&Neighbours::new(tuples.clone()).unwrap());
-            let rest = LevelledTuples::new(&Neighbours::new(others).unwrap());
-            let explained = own.size - own.epsilon;
-            let left_out = all.nearest_counts(explained, k + 1).without(own.epsilon);
-            let absent = rest.nearest_counts(explained, k);
-            prop_assert!((left_out.all - absent.all).abs() < 1e-9);
-            for epsilon in 0..3 {
-                let times = |counts: &Counts| counts.times.get(&epsilon).copied().unwrap_or(0.0);
-                prop_assert!((times(&left_out) - times(&absent)).abs() < 1e-9);
+        prop_assert_eq!(Smoothing::choose(&Neighbours::new(tuples.clone()).unwrap()), chosen_by_trial(&tuples));
+    }
+}
+
+/// The probability of each distance from the level, seen or next to a seen one, given these and one at the level.
+fn shares(distances: &[i64]) -> BTreeMap<i64, f64> {
+    let mut times = BTreeMap::from([(0, 1.0)]);
+    distances.iter().for_each(|distance| *times.entry(*distance).or_default() += 1.0);
+    let nearness = |unseen: i64| match times.keys().map(|seen| seen.abs_diff(unseen)).min() {
+        Some(1) => 1.0,
+        Some(2) => 0.25,
+        _ => 0.0,
+    };
+    let near = (-99..99).map(|distance| (distance, nearness(distance))).filter(|(_, weight)| *weight > 0.0);
+    let near: BTreeMap<i64, f64> = near.collect();
+    let all = distances.len() as f64 + 1.0;
+    let once = times.values().filter(|times| **times == 1.0).count() as f64;
+    let (unseen, weights) = (((once + 1.0) / (all + 2.0)).min(0.5), near.values().sum::<f64>());
+    let near = near.into_iter().map(|(distance, weight)| (distance, unseen * weight / weights));
+    near.chain(times.into_iter().map(|(distance, times)| (distance, (1.0 - unseen) * times / all))).collect()
+}
+
+/// The choice of the greatest likelihood of each command given the others, which are counted for each of them.
+fn chosen_by_trial(tuples: &[EpsilonTuple]) -> Smoothing {
+    let levels = EpsilonDistribution::new(&Neighbours::new(tuples.to_vec()).unwrap(), Smoothing::NEAREST);
+    let distance = |tuple: &EpsilonTuple| tuple.epsilon - levels.level(tuple.size);
+    let others = |at: usize| [&tuples[..at], &tuples[at + 1..]].concat();
+    let mut best = (f64::NEG_INFINITY, Smoothing::NEAREST);
+    for k in [3, 5, 9, 15, 25, 40, 65, 100] {
+        for strength in [3000.0, 1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0] {
+            let ln_likelihood = |at: usize| {
+                let (own, others) = (&tuples[at], others(at));
+                let share = shares(&others.iter().map(distance).collect::<Vec<_>>()).get(&distance(own)).copied();
+                let explained = others.iter().map(|other| EpsilonTuple::new(other.size - other.epsilon, other.epsilon));
+                let explained = Neighbours::new(explained).unwrap();
+                let nearest = explained.nearest(own.size - own.epsilon, k);
+                let times = |of_all: bool| -> f64 {
+                    let counted = nearest.iter().filter(|near| of_all || near.epsilon == own.epsilon);
+                    counted.map(|near| near.times as f64).sum()
+                };
+                let smoothed = times(false) + strength * share.unwrap_or(0.0);
+                (smoothed / (times(true) + strength)).max(1e-6).ln()
+            };
+            let likelihood: f64 = (0..tuples.len()).map(ln_likelihood).sum();
+            // Two nats are by chance.
+            if likelihood > best.0 + 2.0 {
+                best = (likelihood, Smoothing { k, strength });
             }
         }
     }
+    best.1
 }
