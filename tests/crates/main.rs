@@ -30,8 +30,12 @@ mod capture {
 mod decomposer {
     mod bounds;
     mod caching;
+    mod cut_lists;
     mod hard;
+    mod kinds;
+    mod lists;
     mod oracle;
+    mod recurring;
 }
 mod flow_filter {
     mod filter;

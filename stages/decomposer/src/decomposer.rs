@@ -494,6 +494,3 @@ impl SectionStage for Decomposer {
 fn heaviest(epsilons: &[WeightedEpsilon]) -> f64 {
     epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite()).fold(0.0, f64::max)
 }
-
-#[cfg(test)]
-mod tests;

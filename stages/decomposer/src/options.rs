@@ -68,28 +68,3 @@ impl StageOptions for Options {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_model_and_a_limit_of_zero_are_usage_errors() {
-        let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
-        assert_eq!(exit_code(Options::default()), 2);
-        let model = vec!["no-such-folder/model.toml".into()];
-        assert_eq!(exit_code(Options { model: model.clone(), limit: 0, ..Options::default() }), 2);
-        assert_eq!(exit_code(Options { model, ..Options::default() }), 1);
-    }
-
-    #[test]
-    fn keys_are_those_of_the_pipeline_file() {
-        let options: Options = toml::from_str("model = \"m.toml\"\nlimit = 5").unwrap();
-        assert_eq!(options, Options { model: vec!["m.toml".into()], limit: 5, ..Options::default() });
-        let options: Options = toml::from_str("prior = \"flat\"\nfree = true").unwrap();
-        assert_eq!((options.prior, options.free), (PriorName::Flat, true));
-        assert!(toml::from_str::<Options>("prior = \"best\"").is_err());
-        assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
-        assert!(toml::from_str::<Options>("limits = 5").is_err());
-    }
-}

@@ -110,6 +110,3 @@ impl ReplyCandidates {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,8 +1,13 @@
-//! Lists, counts, probabilities and notices of the stage.
+//! Lists, counts, probabilities and notices of the stage, and its options.
 
-use sizeleak_frame::{Actions, Command, Frame, FrameWriter};
-
-use super::*;
+use sizeleak_decomposer::{Decomposer, Options};
+use sizeleak_frame::{
+    Actions, Candidate, Command, Correction, Frame, FrameWriter, Identification, WeightedEpsilon, what,
+};
+use sizeleak_inference::space::PriorName;
+use sizeleak_model::policies::{Draw, PaddedSize, PaddingPolicy, RandomRow};
+use sizeleak_model::{LearnedPadding, Model};
+use sizeleak_platform::runtime::{Stage, StageOptions};
 
 const LEARNED: &str = "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
     [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\n\
@@ -23,7 +28,7 @@ fn three_plugs(limit: usize) -> Decomposer {
     Decomposer::new(model(&[("on", 40), ("off", 41)], Some(3)), limit).unwrap()
 }
 
-fn decompose(
+pub(super) fn decompose(
     decomposer: &mut Decomposer,
     plaintext: [u64; 2],
     epsilons: &[(i64, f64)],
@@ -50,7 +55,7 @@ fn listed(identification: &Identification) -> Vec<([u32; 2], i64, f64)> {
     listed.map(|candidate| (counts(&candidate.actions), candidate.epsilon, candidate.probability)).collect()
 }
 
-fn detail(notices: &[Frame]) -> &str {
+pub(super) fn detail(notices: &[Frame]) -> &str {
     let [Frame::Notice(notice)] = notices else { panic!("{notices:?}") };
     assert_eq!((&*notice.what, notice.flow), (what::UNEXPLAINED, Some(3)));
     notice.detail.as_deref().unwrap()
@@ -179,4 +184,93 @@ fn varying_sizes_beyond_the_table_are_refused() {
     let mut decomposer = Decomposer::new(varying(None), 10).unwrap();
     let (_, notices) = decompose(&mut decomposer, [60 + (1 << 40); 2], &[(0, 1.0)]);
     assert!(detail(&notices).contains("bytes are beyond the"), "{notices:?}");
+}
+
+/// Actions of these sizes, none of which adds up to another one's.
+fn sized(sizes: [i64; 4]) -> Model {
+    let names = ["a", "b", "c", "d"];
+    model(&names.into_iter().zip(sizes).collect::<Vec<_>>(), None)
+}
+
+/// The sums that a list is of, each once: the sizes of its single actions, their ε and weight beside the heaviest, and their
+/// probability.
+fn sums(model: &Model, range: [u64; 2], epsilons: &[(i64, f64)]) -> Vec<(i64, i64, f64, f64)> {
+    let (found, _) = decompose(&mut Decomposer::new(model.clone(), 10).unwrap(), range, epsilons);
+    let sum = |candidate: &Candidate| {
+        let (name, count) = candidate.actions.iter().next().unwrap();
+        assert_eq!((count, candidate.actions.len()), (1, 1));
+        let size = model.actions.iter().find(|action| *action.name == **name).unwrap().size;
+        (size, candidate.epsilon, candidate.likelihood.unwrap(), candidate.probability)
+    };
+    found.candidates.iter().map(sum).collect()
+}
+
+fn assert_sums(found: &[(i64, i64, f64, f64)], wanted: &[(i64, i64, f64, f64)]) {
+    let is_same = |(one, other): (&(i64, i64, f64, f64), &(i64, i64, f64, f64))| {
+        (one.0, one.1) == (other.0, other.1) && (one.2 - other.2).abs() < 1e-12 && (one.3 - other.3).abs() < 1e-12
+    };
+    assert!(found.len() == wanted.len() && found.iter().zip(wanted).all(is_same), "{found:?}");
+}
+
+#[test]
+fn sums_have_the_weight_of_all_that_leaves_them_beside_the_heaviest_epsilon() {
+    let model = sized([37, 39, 40, 41]);
+    let of_one_size = sums(&model, [100, 100], &[(0, 0.5), (1, 0.25), (3, 0.25)]);
+    assert_sums(&of_one_size, &[(40, 0, 1.0, 0.5), (37, 3, 0.5, 0.25), (39, 1, 0.5, 0.25)]);
+    let of_two = sums(&model, [100, 101], &[(1, 0.25), (0, 0.75)]);
+    assert_sums(&of_two, &[(40, 0, 4.0 / 3.0, 0.5), (41, 0, 1.0, 0.375), (39, 1, 1.0 / 3.0, 0.125)]);
+    let one_byte = sized([1, 1000, 2000, 3000]);
+    assert_sums(&sums(&one_byte, [60, 60], &[(0, 0.75), (-1, 0.25)]), &[(1, -1, 0.25 / 0.75, 1.0)]);
+    assert_eq!(sums(&one_byte, [0, 0], &[(0, 1.0)]), []);
+    assert_eq!(sums(&model, [100, 100], &[(0, f64::MAX), (0, f64::MAX), (1, 1.0)])[0].2.to_bits(), 1.0_f64.to_bits());
+}
+
+#[test]
+fn sizes_weigh_as_much_as_it_is_probable_that_they_are_padded_to_what_was_seen() {
+    let padded = |bytes: u64, probability: f64| PaddedSize { bytes, probability };
+    let quarter = || vec![padded(102, 0.25), padded(200, 0.75)];
+    let beyond = || vec![padded(200, 1.0)];
+    let rows = [(99, beyond()), (100, quarter()), (101, beyond()), (102, quarter())];
+    let rows = rows.into_iter().map(|(size, padded)| RandomRow { size, padded }).collect();
+    let policy = PaddingPolicy::RandomTable { rows, draw: Draw::Independent };
+    let mut model = sized([39, 40, 41, 42]);
+    model.learned.padding = Some(LearnedPadding::Policy(policy));
+    let found = sums(&model, [102, 102], &[(0, 1.0), (1, 0.5)]);
+    let (third, sixth) = (1.0 / 3.0, 1.0 / 6.0);
+    let wanted = [(40, 0, 0.25, third), (42, 0, 0.25, third), (39, 1, 0.125, sixth), (41, 1, 0.125, sixth)];
+    assert_sums(&found, &wanted);
+}
+
+#[test]
+fn values_of_epsilon_without_weight_and_more_than_can_be_tried_are_counted_as_unused() {
+    let unused = |range, epsilons: &[(i64, f64)]| {
+        let mut decomposer = Decomposer::new(sized([3, 5, 7, 9]), 1).unwrap();
+        let (found, _) = decompose(&mut decomposer, range, epsilons);
+        let counters = decomposer.counters();
+        let unused = counters.iter().find(|(name, _)| *name == "unused_epsilons").unwrap().1;
+        (found.candidate_count > 0, unused)
+    };
+    assert_eq!(unused([100, 100], &[(0, f64::NAN), (1, -1.0), (2, f64::INFINITY), (3, 0.0)]), (false, 4));
+    let many: Vec<(i64, f64)> = (0..5000).map(|epsilon| (epsilon, 1.0)).collect();
+    assert_eq!(unused([10_000, 14_095], &many), (true, 5000 - 256));
+}
+
+#[test]
+fn a_missing_model_and_a_limit_of_zero_are_usage_errors() {
+    let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
+    assert_eq!(exit_code(Options::default()), 2);
+    let model = vec!["no-such-folder/model.toml".into()];
+    assert_eq!(exit_code(Options { model: model.clone(), limit: 0, ..Options::default() }), 2);
+    assert_eq!(exit_code(Options { model, ..Options::default() }), 1);
+}
+
+#[test]
+fn keys_are_those_of_the_pipeline_file() {
+    let options: Options = toml::from_str("model = \"m.toml\"\nlimit = 5").unwrap();
+    assert_eq!(options, Options { model: vec!["m.toml".into()], limit: 5, ..Options::default() });
+    let options: Options = toml::from_str("prior = \"flat\"\nfree = true").unwrap();
+    assert_eq!((options.prior, options.free), (PriorName::Flat, true));
+    assert!(toml::from_str::<Options>("prior = \"best\"").is_err());
+    assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
+    assert!(toml::from_str::<Options>("limits = 5").is_err());
 }
