@@ -81,6 +81,11 @@ mod platform {
     mod confined;
     mod node;
 }
+mod pruner {
+    mod replies;
+    mod shared_replies;
+    mod stage;
+}
 mod record_sizer {
     mod messages;
     mod odd_packets;

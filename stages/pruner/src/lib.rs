@@ -15,8 +15,6 @@ mod pruner;
 mod reply_evidence;
 mod shared_evidence;
 mod shared_replies;
-#[cfg(test)]
-mod testing;
 
 pub use options::Options;
 pub use pruner::{Pruner, PruningMode};

@@ -76,38 +76,3 @@ impl StageOptions for Options {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_model_and_a_share_out_of_range_are_usage_errors() {
-        let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
-        assert_eq!(exit_code(Options::default()), 2);
-        let unreadable = Options { model: vec!["no-such-folder/model.toml".into()], ..Options::default() };
-        for keep in [0.0, -1.0, 1.1, f64::NAN] {
-            assert_eq!(exit_code(Options { keep, ..unreadable.clone() }), 2);
-        }
-        assert_eq!(exit_code(unreadable), 1);
-    }
-
-    #[test]
-    fn keys_are_those_of_the_pipeline_file() {
-        let options: Options =
-            toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true\nprofile = \"p.toml\"")
-                .unwrap();
-        assert_eq!(
-            options,
-            Options {
-                model: vec!["m.toml".into()],
-                mode: PruningMode::Paper,
-                keep: 0.5,
-                free: true,
-                profile: Some("p.toml".into())
-            }
-        );
-        assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
-        assert!(toml::from_str::<Options>("mode = \"best\"").is_err());
-    }
-}

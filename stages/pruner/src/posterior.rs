@@ -286,6 +286,3 @@ pub(crate) fn weighed(candidates: &SharedList<Candidate>, weight: f64) -> Shared
     let weigh = |candidate: &Candidate| Candidate { probability: candidate.probability * weight, ..candidate.clone() };
     candidates.iter().map(weigh).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -462,6 +462,3 @@ fn notice(identification: &Identification, what: &'static str, detail: String) -
     let Command { time_ns, flow, .. } = identification.command;
     Notice { time_ns: Some(time_ns), flow: Some(flow), ..Notice::new(Pruner::NAME, what, detail) }
 }
-
-#[cfg(test)]
-mod tests;

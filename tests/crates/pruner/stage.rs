@@ -1,11 +1,12 @@
-//! Candidates, counts and notices of the stage in each mode.
+//! Candidates, counts and notices of the stage in each mode, what waits for replies, and the options.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sizeleak_frame::{Actions, Command, SharedList};
-
-use super::*;
+use sizeleak_frame::{Actions, Candidate, Command, Frame, Identification, SharedList};
+use sizeleak_model::Model;
+use sizeleak_platform::runtime::{Stage, StageOptions};
+use sizeleak_pruner::{Options, Pruner, PruningMode};
 
 const ONE_REPLY_AN_ACTION: &str = "per_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n";
 const NO_REPLIES: &str = "per_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n";
@@ -185,4 +186,129 @@ fn unchanged_lists_and_cached_results_are_shared() {
     let mut paper = pruner(PruningMode::Paper, ONE_REPLY_AN_ACTION);
     let once = prune(&mut paper, whole.clone()).0.candidates;
     assert!(once.len() == 1 && prune(&mut paper, whole).0.candidates.is_clone_of(&once));
+}
+
+/// Whether each of these lists of actions is left by an inventory of these devices.
+fn are_allowed(devices: &str, lists: &[&[(&str, u32)]]) -> Vec<bool> {
+    let model = format!(
+        "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n[[action]]\nname = \"on\"\nsize = 40\n\
+         [[action]]\nname = \"red\"\nsize = 41\n{devices}[replies]\nfixed = 0.0\n{NO_REPLIES}\
+         [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n"
+    );
+    let mut pruner = Pruner::new(&Model::from_toml(&model).unwrap(), PruningMode::Learned, 0.9).unwrap();
+    let mut is_left = |list: &[(&str, u32)]| {
+        let mut given = identification(&[(1, "on")], 1);
+        let actions = list.iter().map(|(name, count)| (Arc::from(*name), *count)).collect();
+        given.candidates = [Candidate { actions, ..given.candidates[0].clone() }].into();
+        prune(&mut pruner, given).0.candidate_count == 1
+    };
+    lists.iter().map(|list| is_left(list)).collect()
+}
+
+#[test]
+fn each_action_needs_a_device() {
+    let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\"]\n\
+                [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"red\"]\n";
+    let within: [&[_]; 3] = [&[("on", 3)], &[("on", 2), ("red", 1)], &[("red", 1), ("blink", 0)]];
+    assert_eq!(are_allowed(home, &within), [true; 3]);
+    let beyond: [&[_]; 6] = [
+        &[("on", 4)],
+        &[("on", 3), ("red", 1)],
+        &[("red", 2)],
+        &[("blink", 1)],
+        &[("on", 2), ("on", 2)],
+        &[("on", u32::MAX), ("on", 9)],
+    ];
+    assert_eq!(are_allowed(home, &beyond), [false; 6]);
+    assert_eq!(are_allowed("", &[&[("on", u32::MAX), ("blink", 1)]]), [true], "everything without an inventory");
+}
+
+/// A command without replies on a flow, which may share those of these numbers with the commands before it.
+fn overlapping(time_ns: i64, flow: u64, overlapped: bool, shared: &[u32]) -> Box<Identification> {
+    let mut given = identification(&[(1, "on")], 1);
+    let shared_replies = shared.iter().copied().collect();
+    given.command = Command { time_ns, flow, overlapped, shared_replies, ..Command::default() };
+    given.into()
+}
+
+/// The times of what comes out, and whether the replies are known.
+fn out(frames: Vec<Frame>) -> Vec<(i64, bool)> {
+    let known = |frame| match frame {
+        Frame::Identification(one) => (one.command.time_ns, one.min_actions.is_some()),
+        other => panic!("{other:?}"),
+    };
+    frames.into_iter().map(known).collect()
+}
+
+/// How many commands shared replies, and of how many they are not known.
+fn shared_and_unknown(pruner: &Pruner) -> [u64; 2] {
+    let counters = pruner.counters();
+    let count = |wanted| counters.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, count)| *count);
+    [count("shared_replies"), count("unknown_replies")]
+}
+
+#[test]
+fn identifications_between_wait_for_the_group_before_them() {
+    let mut learned = pruner(PruningMode::Learned, ONE_REPLY_AN_ACTION);
+    let mut frames: Vec<Frame> = Vec::new();
+    learned.process(overlapping(1, 7, true, &[]), &mut frames).unwrap();
+    learned.process(overlapping(2, 8, false, &[]), &mut frames).unwrap();
+    assert_eq!(frames, []);
+    learned.process(overlapping(3, 7, false, &[2]), &mut frames).unwrap();
+    assert_eq!((out(frames), shared_and_unknown(&learned)), (vec![(1, true), (2, true), (3, true)], [2, 0]));
+}
+
+#[test]
+fn replies_of_a_group_that_is_not_whole_are_unknown() {
+    let mut learned = pruner(PruningMode::Learned, ONE_REPLY_AN_ACTION);
+    let mut frames: Vec<Frame> = Vec::new();
+    for (time_ns, overlapped, shared) in [(1, true, &[][..]), (2, false, &[]), (3, false, &[1]), (4, true, &[])] {
+        learned.process(overlapping(time_ns, 7, overlapped, shared), &mut frames).unwrap();
+    }
+    assert_eq!(frames.len(), 3);
+    learned.finish(&mut frames).unwrap();
+    assert_eq!(out(frames), [(1, false), (2, true), (3, false), (4, false)]);
+    assert_eq!(shared_and_unknown(&learned), [0, 3]);
+}
+
+#[test]
+fn no_more_are_held_than_the_limit() {
+    let mut learned = pruner(PruningMode::Learned, ONE_REPLY_AN_ACTION);
+    let mut frames: Vec<Frame> = Vec::new();
+    learned.process(overlapping(0, 7, true, &[]), &mut frames).unwrap();
+    for time_ns in 1..=1024 {
+        assert!(frames.is_empty());
+        learned.process(overlapping(time_ns, 8, false, &[]), &mut frames).unwrap();
+    }
+    let answers = frames.iter().filter(|frame| matches!(frame, Frame::Identification(_)));
+    assert_eq!(answers.count(), 1025);
+}
+
+#[test]
+fn a_missing_model_and_a_share_out_of_range_are_usage_errors() {
+    let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
+    assert_eq!(exit_code(Options::default()), 2);
+    let unreadable = Options { model: vec!["no-such-folder/model.toml".into()], ..Options::default() };
+    for keep in [0.0, -1.0, 1.1, f64::NAN] {
+        assert_eq!(exit_code(Options { keep, ..unreadable.clone() }), 2);
+    }
+    assert_eq!(exit_code(unreadable), 1);
+}
+
+#[test]
+fn keys_are_those_of_the_pipeline_file() {
+    let options: Options =
+        toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true\nprofile = \"p.toml\"").unwrap();
+    assert_eq!(
+        options,
+        Options {
+            model: vec!["m.toml".into()],
+            mode: PruningMode::Paper,
+            keep: 0.5,
+            free: true,
+            profile: Some("p.toml".into())
+        }
+    );
+    assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
+    assert!(toml::from_str::<Options>("mode = \"best\"").is_err());
 }
