@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
-use sizeleak_platform::runtime::program::{MetricsFlags, SandboxFlags, save_latency_log};
+use sizeleak_platform::runtime::program::{LatencyLog, MetricsFlags, SandboxFlags};
 use sizeleak_platform::runtime::{Access, Interrupt, Sandbox};
 use sizeleak_platform::telemetry::log::{self, say, say_latency};
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
@@ -122,6 +122,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     let output = file.writer()?;
     check_target(format, &output)?;
     let style = arguments.clock.style(HexLength::default(), &output)?;
+    let log = pipeline.settings.latency_log.as_deref().map(LatencyLog::create).transpose().map_err(Error::msg)?;
     // Before any thread starts, and after everything but the captures is open.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
     let served = arguments.metrics.serve(&telemetry)?;
@@ -175,7 +176,7 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     }
     // Also of a run that was stopped: it has everything read until then.
     file.keep()?;
-    report_latency(arguments, &pipeline, &report)?;
+    report_latency(arguments, log, &report)?;
     match report.ending {
         RunEnding::Done => {
             arguments.max_loss.check(loss)?;
@@ -265,13 +266,12 @@ fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> K
     }
 }
 
-fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<()> {
+fn report_latency(arguments: &Arguments, log: Option<LatencyLog>, report: &RunReport) -> Result<()> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
         say_latency("sizeleak", summary);
     }
-    let Some(log) = &pipeline.settings.latency_log else { return Ok(()) };
-    save_latency_log(log, summary, report.start, report.clock).map_err(Error::msg)
+    log.map_or(Ok(()), |log| log.save(summary, report.start, report.clock)).map_err(Error::msg)
 }
 
 struct OutputSink {

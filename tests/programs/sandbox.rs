@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::programs::{GATEWAY, example, program, root, sizeleak, start, stderr, stdout, with, write};
+use support::programs::{GATEWAY, example, program, root, shell, sizeleak, start, stderr, stdout, with, write};
 use support::timeless::timeless;
 
 /// What the system says about each thread of a process: whether it may gain rights, and its system call filter.
@@ -105,25 +105,58 @@ fn confined_run_reads_and_writes_all_that_it_is_asked_to() {
 #[test]
 fn pipes_without_a_name_and_devices_are_read_and_written() {
     let capture = example("test.pcap");
-    let shell = |input: &str| {
+    let piped = |input: &str| {
         let mut shell = Command::new("bash");
         let pipe = format!("{input} | \"$2\" --gateway {GATEWAY} | \"$3\" | \"$4\" frames --format ndjson");
         shell.args(["-c", &pipe]).arg(program("capture").get_program()).arg(&capture).current_dir(root());
         shell.args(["flow-filter", "record-sizer", "sizeleak"].map(|name| program(name).get_program().to_owned()));
         stdout(&mut shell)
     };
-    let expected = shell("\"$0\" \"$1\"");
+    let expected = piped("\"$0\" \"$1\"");
     for input in [
         "\"$0\" <(cat \"$1\")",
         "\"$0\" /dev/stdin < \"$1\"",
         "cat \"$1\" | \"$0\" /dev/stdin",
         "\"$0\" /proc/self/fd/0 < \"$1\"",
     ] {
-        assert!(shell(input) == expected, "{input}");
+        assert!(piped(input) == expected, "{input}");
     }
     let run = format!("run {capture} --gateway {GATEWAY} --model {} -o /dev/null", example("model.toml"));
     let output = sizeleak(&run).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// What each option for an output may name beside a file: none of them is opened once the sandbox is complete.
+#[test]
+fn outputs_are_devices_pipes_descriptors_and_links_to_new_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["apart", "elsewhere"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    symlink("../elsewhere/new", folder.path().join("apart/link")).unwrap();
+    let run = |line: &str| {
+        let output = shell(folder.path(), line).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {}", stderr(&output));
+    };
+    let capture = format!("$EXAMPLES/home/test.pcap --gateway {GATEWAY} -q");
+    run(&format!("mkfifo apart/fifo && sizeleak run {capture} --kind segments --format frames -o segments"));
+    for option in [
+        &format!("sizeleak run {capture} --kind command --format ndjson --output"),
+        &format!("sizeleak run {capture} --kind command --output /dev/null --latency-log"),
+        "record-sizer < segments --latency-log",
+    ] {
+        for output in [
+            "/dev/null",
+            "/dev/fd/7 7> /dev/null",
+            "/dev/stderr 2> /dev/null",
+            "/proc/self/fd/7 7> apart/descriptor && test -s apart/descriptor",
+            "apart/link && test -s elsewhere/new && test -L apart/link && rm elsewhere/new",
+        ] {
+            let (output, and) = output.split_once(" &&").unwrap_or((output, " true"));
+            run(&format!("{option} {output} > /dev/null && {and}"));
+        }
+        run(&format!("{{ {option} apart/fifo > /dev/null & cat apart/fifo > piped; wait $! && test -s piped; }}"));
+    }
 }
 
 /// With a foreign stage there is no sandbox in `run`, but the programs of its own stages have theirs.

@@ -28,6 +28,7 @@ use landlock::{
 #[cfg(target_os = "linux")]
 use calls::limit as restrict_calls;
 
+use crate::storage::{folder_of, target};
 use crate::telemetry::log::say;
 
 #[derive(Debug)]
@@ -78,15 +79,13 @@ impl Access {
         self.reads.push(path.into());
     }
 
-    /// It writes this file: under another name in its folder, or, if it is a link, in that of its target.
+    /// It writes this file, an output that is created before: under another name in its folder, or, if it is a link, in that
+    /// of its target, which may not be there yet. What is written to directly needs no right once it is open.
     pub fn write_beside(&mut self, file: &Path) {
-        for file in [Some(file.to_owned()), file.canonicalize().ok()].into_iter().flatten() {
-            let is_special = file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
-            // A pipe or a device is opened before.
-            if !is_special && let Some(folder) = file.parent() {
-                self.writes.push(if folder == Path::new("") { ".".into() } else { folder.to_owned() });
-            }
-        }
+        let Some(target) = target(file) else { return };
+        let mut folders: Vec<PathBuf> = [file, &target].map(|file| folder_of(file).to_owned()).into();
+        folders.dedup();
+        self.writes.extend(folders);
     }
 
     pub fn extend(&mut self, other: Self) {
@@ -154,6 +153,8 @@ fn restrict(access: &Access) -> Result<RulesetStatus, RulesetError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
@@ -170,5 +171,17 @@ mod tests {
         access.write_beside(Path::new("new.csv"));
         access.write_beside(Path::new("/dev/null"));
         assert_eq!(access.writes, [Path::new(".")]);
+        // A link to what is not there yet is written in the folder of that.
+        std::fs::remove_file(&target).unwrap();
+        let mut access = Access::default();
+        access.write_beside(&link);
+        assert_eq!(access.writes, [link.parent().unwrap(), target.parent().unwrap()]);
+        // Descriptors are open, whatever is behind them.
+        let file = std::fs::File::create(&target).unwrap();
+        let mut access = Access::default();
+        for name in ["/dev/stderr".to_owned(), format!("/proc/self/fd/{}", file.as_raw_fd())] {
+            access.write_beside(name.as_ref());
+        }
+        assert_eq!(access, Access::default());
     }
 }

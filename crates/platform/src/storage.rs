@@ -154,20 +154,12 @@ impl NamedPath {
         descriptor(&self.path).map_or_else(|| identity(self.path.metadata()), identity_of)
     }
 
-    fn target(&self) -> Option<PathBuf> {
-        if descriptor(&self.path).is_some() {
-            return None;
-        }
-        let path = resolved(&self.path).ok()?;
-        path.metadata().map_or(true, |metadata| metadata.is_file()).then_some(path)
-    }
-
     fn folder(&self) -> Option<PathBuf> {
-        folder_of(&self.target()?).canonicalize().ok()
+        folder_of(&target(&self.path)?).canonicalize().ok()
     }
 
     fn is_same_file(&self, other: &Self) -> bool {
-        let place = |output: &Self| Some(output.folder()?.join(output.target()?.file_name()?));
+        let place = |output: &Self| Some(output.folder()?.join(target(&output.path)?.file_name()?));
         let has_same_place = place(self).is_some_and(|same| place(other) == Some(same));
         // Two hard links are two names: each gets its own file. A descriptor has the file itself.
         let shares_descriptor = [self, other].iter().any(|output| descriptor(&output.path).is_some())
@@ -266,6 +258,12 @@ impl OutputFile {
         made.map_err(|error| OutputError::new(&self.path, error))
     }
 
+    /// Writes all that is to be in the output, and keeps it.
+    pub fn finish(mut self, content: &[u8]) -> Result<(), OutputError> {
+        self.file.write_all(content).map_err(|error| OutputError::new(&self.path, error))?;
+        self.keep()
+    }
+
     /// Makes the output what its name stands for. Call it when everything is written.
     pub fn keep(self) -> Result<(), OutputError> {
         self.pending.map_or(Ok(()), PendingFile::keep).map_err(|error| OutputError::new(&self.path, error))
@@ -293,9 +291,7 @@ fn partial(target: &Path) -> PathBuf {
 
 /// Writes a file, completely or not at all; `-` is stdout. Anything but a regular file is written to.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), OutputError> {
-    let mut output = OutputFile::create(path)?;
-    output.writer()?.write_all(content).map_err(|error| OutputError::new(path, error))?;
-    output.keep()
+    OutputFile::create(path)?.finish(content)
 }
 
 fn stdout() -> io::Result<File> {
@@ -315,6 +311,15 @@ fn descriptor(path: &Path) -> Option<io::Result<File>> {
         }
         _ => None,
     }
+}
+
+/// The file that an output of this name becomes; `None` if it is written to directly, as a pipe, a device or a descriptor.
+pub(crate) fn target(path: &Path) -> Option<PathBuf> {
+    if descriptor(path).is_some() {
+        return None;
+    }
+    let path = resolved(path).ok()?;
+    path.metadata().map_or(true, |metadata| metadata.is_file()).then_some(path)
 }
 
 /// The path behind a chain of links, which may not exist.
@@ -401,7 +406,7 @@ impl PendingFile {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

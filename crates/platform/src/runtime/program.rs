@@ -1,6 +1,7 @@
 //! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
 
 use std::env;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use crate::storage::{RunFiles, replace};
+use crate::storage::{OutputFile, RunFiles};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use sizeleak_frame::{Frame, Summary};
 
@@ -167,8 +168,7 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> E
                 if flags.latency {
                     log::say_latency(O::NAME, summary);
                 }
-                let Some(path) = &flags.latency_log else { return Ok(()) };
-                save_latency_log(path, summary, start, clock)
+                report.latency_log.map_or(Ok(()), |log| log.save(summary, start, clock))
             });
             if let Err(message) = written {
                 complain(O::NAME, &message);
@@ -200,6 +200,8 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         ));
     }
     let access = flags.access(options);
+    let latency_log =
+        flags.latency_log.as_deref().map(LatencyLog::create).transpose().map_err(ConfigureError::Input)?;
     // Before any thread starts.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
     let served = flags.metrics.serve(&telemetry)?;
@@ -225,6 +227,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         notices: Tally::default(),
         faults: CaptureFaults::default(),
         summary: None,
+        latency_log,
         telemetry: served.is_some().then_some(telemetry),
     };
     if let Some(sandbox) = sandbox {
@@ -239,18 +242,32 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     Ok((outcome, report))
 }
 
-/// Writes the latencies of a summary as an interval log that starts at `start`; `clock` is the same moment.
-pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
-    let mut log = Vec::new();
-    let written = write_latency_log(&mut log, summary, start, clock.elapsed()).map_err(|error| error.to_string());
-    let written = written.and_then(|()| replace(path, &log).map_err(|error| error.to_string()));
-    written.map_err(|fault| format!("the latency log {fault}"))
+/// An interval log of latencies: begun before the run, as every output, and written after it.
+#[derive(Debug)]
+pub struct LatencyLog(OutputFile);
+
+impl LatencyLog {
+    pub fn create(path: &Path) -> Result<Self, String> {
+        OutputFile::create(path).map(Self).map_err(fault)
+    }
+
+    /// Writes the latencies of a summary as a log that starts at `start`; `clock` is the same moment.
+    pub fn save(self, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
+        let mut log = Vec::new();
+        write_latency_log(&mut log, summary, start, clock.elapsed()).map_err(fault)?;
+        self.0.finish(&log).map_err(fault)
+    }
+}
+
+fn fault(error: impl Display) -> String {
+    format!("the latency log {error}")
 }
 
 struct StageReport {
     notices: Tally,
     faults: CaptureFaults,
     summary: Option<Summary>,
+    latency_log: Option<LatencyLog>,
     /// Also counts notices, if metrics are served.
     telemetry: Option<Telemetry>,
 }
