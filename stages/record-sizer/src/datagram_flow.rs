@@ -178,14 +178,12 @@ impl DatagramFlow {
 
     /// How many of its messages are missing by their numbers, where these are in the clear.
     pub(crate) fn holes(&self) -> PerDirection<Holes> {
-        let holes = |direction: Direction| match self.protocol() {
-            Some(ProtocolFlow::Dtls(flow)) => flow.holes(direction),
-            Some(ProtocolFlow::Matter(flow)) => flow.seen.of(direction).holes(),
-            Some(ProtocolFlow::WireGuard(flow) | ProtocolFlow::Esp(flow)) => flow.seen.of(direction).holes(),
-            Some(ProtocolFlow::Quic(_)) | None => Holes::default(),
-        };
-        let [to_gateway, from_gateway] = Direction::BOTH.map(holes);
-        PerDirection { to_gateway, from_gateway }
+        match self.protocol() {
+            Some(ProtocolFlow::Dtls(flow)) => flow.holes(),
+            Some(ProtocolFlow::Matter(flow)) => flow.seen.holes(),
+            Some(ProtocolFlow::WireGuard(flow) | ProtocolFlow::Esp(flow)) => flow.seen.holes(),
+            Some(ProtocolFlow::Quic(_)) | None => PerDirection::default(),
+        }
     }
 
     pub(crate) fn held_bytes(&self) -> usize {

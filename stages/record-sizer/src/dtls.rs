@@ -17,7 +17,7 @@ use crate::connection_id;
 use crate::connection_id::{Contenders, DatagramSession};
 use crate::handshake::{Hello, datagram_hello};
 use crate::message::{Found, Message};
-use crate::numbered::{Holes, NumberedMessages};
+use crate::numbered::{Conversation, Holes};
 use crate::record::{Header, MAX_BODY};
 use crate::session::RecordDetails;
 
@@ -183,7 +183,7 @@ struct DtlsSession {
     session: DatagramSession,
     /// The random bytes of the client's hello and of the server's.
     randoms: [Option<[u8; 8]>; 2],
-    seen: PerDirection<NumberedMessages>,
+    seen: Conversation,
     /// The bytes of ids in records of each direction, as hellos say.
     id_lengths: PerDirection<Option<u8>>,
     /// The epoch and the number of the last protected record.
@@ -264,12 +264,14 @@ impl DtlsFlow {
     }
 
     /// Those of all its sessions; numbers of DTLS 1.3 are encrypted.
-    pub(crate) fn holes(&self, direction: Direction) -> Holes {
-        let mut holes = Holes::default();
+    pub(crate) fn holes(&self) -> PerDirection<Holes> {
+        let mut all = PerDirection::<Holes>::default();
         for (_, _, known) in self.sessions.with_packets() {
-            holes += known.seen.of(direction).holes();
+            let PerDirection { to_gateway, from_gateway } = known.seen.holes();
+            all.to_gateway += to_gateway;
+            all.from_gateway += from_gateway;
         }
-        holes
+        all
     }
 
     fn prove(&mut self, direction: Direction, chunk: &Chunk<'_>) {
@@ -336,7 +338,7 @@ impl DtlsFlow {
         let Some(known) = self.sessions.with_packet(place) else { return };
         let is_clear = matches!(form, Form::Numbered { epoch: 0, .. });
         if let Form::Numbered { epoch, number, .. } = form {
-            if !known.seen.of_mut(direction).insert(epoch.into(), number) {
+            if !known.seen.insert(direction, epoch.into(), number) {
                 found.repeated += 1;
                 return;
             }

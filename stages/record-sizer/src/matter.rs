@@ -10,7 +10,7 @@ use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol};
 
 use crate::chunk::Chunk;
 use crate::message::{FlowEnds, Found, Message};
-use crate::numbered::NumberedMessages;
+use crate::numbered::Conversation;
 
 /// The port of devices that are commissioned, unless they announce another.
 pub(crate) const PORT: u16 = 5540;
@@ -88,7 +88,7 @@ impl Header {
 pub(crate) struct MatterFlow {
     is_reported: bool,
     known: PerDirection<VecDeque<(u16, u32)>>,
-    pub(crate) seen: PerDirection<NumberedMessages>,
+    pub(crate) seen: Conversation,
 }
 
 impl MatterFlow {
@@ -124,7 +124,7 @@ impl MatterFlow {
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Matter.name());
         let (session, counter) = header.identity;
         if header.is_numbered {
-            self.seen.of_mut(direction).insert(session.into(), counter.into());
+            self.seen.insert(direction, session.into(), counter.into());
         }
         let at = Message::data(Protocol::Matter, direction, [chunk.time_ns; 2], 0);
         match self.message(header, chunk.length() as u32, at) {

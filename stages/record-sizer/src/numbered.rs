@@ -1,9 +1,10 @@
-//! The numbered messages of one direction: one that is captured or sent twice counts once, and numbers between those that
+//! The numbered messages of a conversation: one that is captured or sent twice counts once, and numbers between those that
 //! were seen are missing, be it on the way or from the capture.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::{Direction, PerDirection};
 
 /// Numbers this far from the highest are told apart, each by its bit.
 const SPAN: u64 = u64::BITS as u64;
@@ -25,8 +26,39 @@ impl AddAssign for Holes {
     }
 }
 
+/// One in so many messages of a direction, or more, have numbers that the other one counts, too: fewer are late or forged.
+const LEAST_OWN: u64 = 8;
+
+/// The messages of both directions. Each should count its own, but some programs count those of both as one: then what is
+/// missing in one direction was sent in the other.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct NumberedMessages {
+pub(crate) struct Conversation {
+    messages: PerDirection<NumberedMessages>,
+    /// How many were new, and how many of these had numbers that one count of both directions would not give them.
+    new: PerDirection<(u64, u64)>,
+}
+
+impl Conversation {
+    /// Adds a message; false if it was seen before. Its number counts within a scope: keys, or an epoch of them.
+    pub(crate) fn insert(&mut self, direction: Direction, scope: u32, number: u64) -> bool {
+        if !self.messages.of_mut(direction).insert(scope, number) {
+            return false;
+        }
+        let (new, own) = self.new.of_mut(direction);
+        *new += 1;
+        *own += u64::from(self.messages.of(direction.reversed()).has_passed(number));
+        true
+    }
+
+    /// The holes of each direction: none where the other one may have used the numbers.
+    pub(crate) fn holes(&self) -> PerDirection<Holes> {
+        let are_mixed = self.new.all(|(new, own)| *new > 0 && own.saturating_mul(LEAST_OWN) < *new);
+        if are_mixed { PerDirection::default() } else { self.messages.map(|messages| messages.holes()) }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct NumberedMessages {
     /// Those of the last two scopes: around a change of keys messages of both are under way.
     current: Numbers,
     previous: Numbers,
@@ -35,8 +67,8 @@ pub(crate) struct NumberedMessages {
 }
 
 impl NumberedMessages {
-    /// Adds a message; false if it was seen before. Its number counts within a scope: keys, or an epoch of them.
-    pub(crate) fn insert(&mut self, scope: u32, number: u64) -> bool {
+    /// Adds a message; false if it was seen before.
+    fn insert(&mut self, scope: u32, number: u64) -> bool {
         if self.current.is_of(scope) {
             return self.current.insert(number, &mut self.holes);
         }
@@ -49,7 +81,12 @@ impl NumberedMessages {
         true
     }
 
-    pub(crate) fn holes(&self) -> Holes {
+    /// Whether this direction, as it counts now, has used a number or has left it long behind.
+    fn has_passed(&self, number: u64) -> bool {
+        self.current.received > 0 && self.current.last.has_passed(number)
+    }
+
+    fn holes(&self) -> Holes {
         let mut holes = self.holes;
         holes += self.current.holes();
         holes += self.previous.holes();
@@ -149,6 +186,11 @@ impl Span {
         let is_new = self.seen & bit == 0;
         self.seen |= bit;
         Some(is_new)
+    }
+
+    /// Whether it has this number, or is too far above it to tell.
+    fn has_passed(self, number: u64) -> bool {
+        self.highest.checked_sub(number).is_some_and(|behind| behind >= SPAN || self.seen >> behind & 1 == 1)
     }
 }
 

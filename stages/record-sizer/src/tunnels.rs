@@ -8,7 +8,7 @@ use sizeleak_frame::{ContentType, Direction, PerDirection, Protocol, Transport};
 use crate::chunk::Chunk;
 use crate::dtls::DtlsFlow;
 use crate::message::{FlowEnds, Found, Message};
-use crate::numbered::NumberedMessages;
+use crate::numbered::Conversation;
 
 /// The port that its documentation gives as an example, and most people take.
 const WIREGUARD_PORT: u16 = 51820;
@@ -97,7 +97,7 @@ pub(crate) struct TunnelFlow {
     is_reported: bool,
     /// Of ESP where others may use the ports, too.
     indexes: Option<PerDirection<RecentIndexes>>,
-    pub(crate) seen: PerDirection<NumberedMessages>,
+    pub(crate) seen: Conversation,
 }
 
 /// So many connections of ESP between the same ends are told from other protocols while their packets alternate.
@@ -150,7 +150,7 @@ impl TunnelFlow {
         match message {
             TunnelMessage::Handshake => found.message(sized.as_handshake()),
             TunnelMessage::Packet { receiver, counter } => {
-                if !self.seen.of_mut(direction).insert(receiver, counter) {
+                if !self.seen.insert(direction, receiver, counter) {
                     found.repeated += 1;
                     return true;
                 }
@@ -178,7 +178,7 @@ impl TunnelFlow {
             return false;
         }
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Esp.name());
-        if !self.seen.of_mut(direction).insert(index, number.into()) {
+        if !self.seen.insert(direction, index, number.into()) {
             found.repeated += 1;
             return true;
         }
