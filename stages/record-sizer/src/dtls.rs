@@ -197,14 +197,14 @@ impl DtlsSession {
         !self.last.all(Option::is_none) || !self.epochs.all(|epoch| *epoch == 0)
     }
 
-    /// Whether a hello may be of its handshake: the first of its end, or a repetition.
+    /// Whether a hello may be of its handshake: the first of its end, or a repetition, which may come late.
     fn may_have(&self, (hello, random): &(Hello, [u8; 8])) -> bool {
         let [client, server] = self.randoms;
         let (known, is_next) = match hello {
             Hello::Client(_) => (client, client.is_none() && server.is_none()),
             Hello::Server(hello) => (server, server.is_none() || hello.retry),
         };
-        !self.is_protected() && (is_next || known == Some(*random))
+        known == Some(*random) || is_next && !self.is_protected()
     }
 
     /// How far a protected record is from continuing this; `None` if it is of another session.
@@ -306,7 +306,7 @@ impl DtlsFlow {
         let sessions = &mut self.sessions;
         let others = sessions.current.or_else(|| sessions.newest(|_| true));
         let known = match (*form, hello) {
-            // A hello behind protected records begins another.
+            // Another hello behind protected records begins another.
             (_, Some(hello)) => sessions.newest(|known| known.may_have(hello)),
             (Form::Numbered { epoch: 0, .. }, None) => sessions.newest(|known| !known.is_protected()).or(others),
             (Form::Numbered { epoch, number, .. }, None) => {
@@ -347,8 +347,8 @@ impl DtlsFlow {
             }
         }
         let mut is_due = !is_clear && !known.session.is_reported;
-        if let Some(hello) = hello {
-            let (hello, random) = hello;
+        // One that comes again behind protected records changes nothing: anybody can forge it.
+        if let Some((hello, random)) = hello.filter(|_| !known.is_protected()) {
             let is_server = matches!(hello, Hello::Server(_));
             match hello {
                 Hello::Client(_) => known.randoms[0] = Some(random),

@@ -98,6 +98,32 @@ fn a_datagram_captured_twice_counts_once_whatever_is_forged() {
     }
 }
 
+/// Networks and mirrors may give a hello once more behind records that its keys protect.
+#[test]
+fn hellos_that_come_again_late_begin_no_session() {
+    let late = [(FROM, client_hello(1)), (TO, server_hello(1, GCM, false))];
+    let again = [(TO, server_hello(1, GCM, false)), (FROM, client_hello(1)), (FROM, client_hello(1))];
+    let conversation = conversation();
+    let clean = found(&Options::default(), [5000, 5684], &conversation).0;
+    for late in [&late[..1], &late[1..], &late, &again] {
+        for at in [3, 4, 8, 50] {
+            // Then the data, too, once more.
+            let rows = with(&conversation, at, late);
+            let (_, direction, payload) = conversation[at - 1].clone();
+            let (frames, _) = found(&Options::default(), [5000, 5684], &with(&rows, at, &[(direction, payload)]));
+            assert_eq!(records(&frames), own(&frames), "at {at}");
+            assert_eq!(own(&frames), own(&clean), "at {at}");
+            assert_eq!(sessions(&frames).len(), 1);
+        }
+    }
+    // One with another number is sent again, or forged to change the suite.
+    for late in [server_hello(1, CCM_8, false), hello(2, 9, &server_hello(1, CCM_8, false)[25..])] {
+        let (frames, _) = found(&Options::default(), [5000, 5684], &with(&conversation, 8, &[(TO, late)]));
+        assert_eq!(own(&frames), own(&clean));
+        assert_eq!(sessions(&frames).len(), 1);
+    }
+}
+
 #[test]
 fn a_device_that_begins_again_has_its_new_suite() {
     let again = [(FROM, client_hello(2)), (TO, server_hello(2, CCM_8, false))].into_iter();
