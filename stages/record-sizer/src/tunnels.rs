@@ -16,6 +16,9 @@ const WIREGUARD_PORT: u16 = 51820;
 /// Bytes before the encrypted packet: the type, the receiver's index and the counter.
 const WIREGUARD_HEADER: usize = 16;
 
+/// Bytes of them behind the type.
+const HANDSHAKE_START: usize = WIREGUARD_HEADER - 4;
+
 const TAG: u32 = 16;
 
 /// What packets are padded to.
@@ -42,24 +45,19 @@ const ADDED: [u64; 2] = [8 + 2 + 8, 16 + 15 + 2 + 32];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TunnelMessage {
-    Handshake,
+    /// Begins with a random index and key, so that these tell it from others, though it has no number.
+    Handshake { start: [u8; HANDSHAKE_START] },
     /// A packet; `receiver` is who it is for, by the keys in use.
-    Packet {
-        receiver: u32,
-        counter: u64,
-    },
+    Packet { receiver: u32, counter: u64 },
 }
 
 impl TunnelMessage {
     /// Messages have a type and three zeros. Those of a handshake have one length each.
     fn read(chunk: &Chunk<'_>) -> Option<Self> {
-        let &[kind, 0, 0, 0, r0, r1, r2, r3, c0, c1, c2, c3, c4, c5, c6, c7] =
-            chunk.payload.first_chunk::<WIREGUARD_HEADER>()?
-        else {
-            return None;
-        };
+        let &[kind, 0, 0, 0, ref start @ ..] = chunk.payload.first_chunk::<WIREGUARD_HEADER>()? else { return None };
+        let [r0, r1, r2, r3, c0, c1, c2, c3, c4, c5, c6, c7] = *start;
         match (kind, chunk.length()) {
-            (1, 148) | (2, 92) | (3, 64) => Some(Self::Handshake),
+            (1, 148) | (2, 92) | (3, 64) => Some(Self::Handshake { start: *start }),
             (4, 32..) if chunk.length().is_multiple_of(16) => Some(Self::Packet {
                 receiver: u32::from_le_bytes([r0, r1, r2, r3]),
                 counter: u64::from_le_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
@@ -95,6 +93,8 @@ pub(crate) fn is_wireguard(ends: &FlowEnds) -> bool {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TunnelFlow {
     is_reported: bool,
+    /// How the last two messages of a handshake of WireGuard began: each end may begin one, and answer the other's.
+    handshakes: PerDirection<[[u8; HANDSHAKE_START]; 2]>,
     /// Of ESP where others may use the ports, too.
     indexes: Option<PerDirection<RecentIndexes>>,
     pub(crate) seen: Conversation,
@@ -136,7 +136,7 @@ impl TunnelFlow {
     pub(crate) fn begin_wireguard(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
         let message = TunnelMessage::read(chunk)?;
         let is_its_port = || ends.is_some_and(is_wireguard);
-        let is_handshake = matches!(message, TunnelMessage::Handshake);
+        let is_handshake = matches!(message, TunnelMessage::Handshake { .. });
         let is_no_esp = || message.is_likely() && ends.is_some_and(|ends| ends.has_port(ESP_PORT));
         (is_handshake || is_its_port() || is_no_esp()).then(Self::default)
     }
@@ -148,7 +148,15 @@ impl TunnelFlow {
         let length = (chunk.length() as u32).saturating_sub(WIREGUARD_HEADER as u32);
         let sized = Message::data(Protocol::WireGuard, direction, [chunk.time_ns; 2], length);
         match message {
-            TunnelMessage::Handshake => found.message(sized.as_handshake()),
+            TunnelMessage::Handshake { start } => {
+                let last = self.handshakes.of_mut(direction);
+                if last.contains(&start) {
+                    found.repeated += 1;
+                    return true;
+                }
+                *last = [start, last[0]];
+                found.message(sized.as_handshake());
+            }
             TunnelMessage::Packet { receiver, counter } => {
                 if !self.seen.insert(direction, receiver, counter) {
                     found.repeated += 1;

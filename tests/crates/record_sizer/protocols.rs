@@ -182,6 +182,22 @@ fn packets_in_a_tunnel_of_wireguard_are_known_up_to_their_padding() {
     }
 }
 
+/// Messages of a handshake have no number: their index and key are random.
+#[test]
+fn handshakes_of_wireguard_that_come_again_count_once() {
+    let initiation = |key: u8| (FROM, [&[1, 0, 0, 0][..], &[key; 144]].concat());
+    let response = |key: u8| (TO, [&[2, 0, 0, 0][..], &[key; 88]].concat());
+    let cookie = |key: u8| (TO, [&[3, 0, 0, 0][..], &[key; 60]].concat());
+    let counted = |datagrams: &[(Direction, Vec<u8>)]| {
+        let rows: Vec<_> = datagrams.iter().map(|(direction, payload)| datagram(*direction, payload)).collect();
+        sizes(&udp([40_000, 51_820], &rows)).len()
+    };
+    assert_eq!(counted(&[initiation(1), initiation(1), response(2), response(2)]), 2, "each twice");
+    assert_eq!(counted(&[initiation(1), cookie(2), initiation(1), cookie(2)]), 2, "together");
+    assert_eq!(counted(&[initiation(1), initiation(3), initiation(1), initiation(3)]), 2, "in turn");
+    assert_eq!(counted(&[initiation(1), response(2), initiation(3), response(4)]), 4, "the next one");
+}
+
 #[test]
 fn packets_of_esp_are_known_between_bounds() {
     let packet = |number: u8, bytes: usize| [&[1, 2, 3, 4, 0, 0, 0, number][..], &vec![9; bytes]].concat();
