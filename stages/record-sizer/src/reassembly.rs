@@ -467,13 +467,14 @@ impl Reassembly<'_> {
 
     fn give_up_gap(&mut self, out: &mut impl OrderedStream) {
         let next = self.position_of(self.position.next);
-        if let Some(held) = self.pending.held.take_at(next)
-            && self.pending.held.is_empty()
-        {
+        let mut behind = next;
+        while let Some(held) = self.pending.held.take_at(behind) {
             // Padding is not acknowledged.
-            self.position.next = next.saturating_add(held.chunk().length()) as u32;
+            behind = behind.saturating_add(held.chunk().length());
             out.chunk(held.chunk());
-            return self.forget_doubts();
+        }
+        if behind > next {
+            return self.release_from(behind, out);
         }
         let Some((start, time_ns)) = self.pending.held.first() else { return };
         let bytes = start.saturating_sub(next);

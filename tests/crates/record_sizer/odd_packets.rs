@@ -92,6 +92,37 @@ fn padding_ahead_of_data_that_comes_late_is_no_data() {
     assert_eq!(records(&size(&later), TO), all);
 }
 
+/// As a program does that writes a hello byte by byte, whose padding is zeros.
+#[test]
+fn zeros_in_many_segments_are_no_gap_once_they_are_acknowledged() {
+    let mut noise = Noise(8);
+    let body = [&noise.bytes(40)[..], &[0; 300], &noise.bytes(60)].concat();
+    let record = [&[23, 3, 3, 1, 144][..], &body].concat();
+    let mut whole = [record.clone(), stream(&[(23, 70)], &mut noise)].concat();
+    whole.splice(..0, stream(&[(23, 50)], &mut noise));
+    for (bytes, silence_ms) in [(1, 0), (1, 5000), (2, 5000), (6, 5000)] {
+        for acknowledged in [90, 101, 150, 303, 360] {
+            let (mut rows, mut time_ns, mut is_silent) =
+                (vec![syn(TO, 999, 0), syn(FROM, 4999, 0)], 0, silence_ms == 0);
+            for row in segments(TO, 1000, &whole, bytes) {
+                if row.sequence >= 1000 + acknowledged && !is_silent {
+                    rows.push(empty(FROM, 0, 5000, row.sequence, time_ns));
+                    time_ns += silence_ms * MILLISECOND;
+                    is_silent = true;
+                    // Meanwhile other traffic goes on.
+                    rows.push(OwnedSegment { flow: 2, ..empty(FROM, 0, 5000, 1, time_ns) });
+                }
+                time_ns += MILLISECOND;
+                rows.push(OwnedSegment { time_ns, ..row });
+            }
+            let frames = size(&rows);
+            assert_eq!(records(&frames, TO), [(23, 50), (23, 400), (23, 70)], "{bytes} {acknowledged}");
+            assert_eq!(notices(&frames), Vec::<String>::new(), "{bytes} {acknowledged}");
+            assert_eq!(payload(&rows).1, 0);
+        }
+    }
+}
+
 #[test]
 fn zeros_behind_a_record_in_the_same_segment_are_data() {
     let mut noise = Noise(7);
