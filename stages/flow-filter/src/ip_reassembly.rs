@@ -30,6 +30,13 @@ impl FragmentLimits {
 /// How long a packet's fragments are awaited, in nanoseconds of capture time: 30 s, as on most hosts.
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
+/// A fragment of a packet that was whole so shortly before, in nanoseconds, is captured twice, as a mirror of two ports does:
+/// no host uses an identification again as fast.
+const REPETITION_NS: u64 = 1_000_000_000;
+
+/// So many packets that were whole are known.
+const COMPLETE: usize = 64;
+
 /// Memory of a piece besides its data, in bytes.
 const PIECE_BYTES: usize = 64;
 
@@ -75,6 +82,8 @@ pub(crate) struct IpReassembly {
     limits: FragmentLimits,
     /// In the order in which they began: few enough to look through all.
     partial: VecDeque<PartialPacket>,
+    /// The last packets that were whole, and since when.
+    complete: VecDeque<(PacketKey, i64)>,
     /// When the last fragment was captured. One odd time shows no timeout: two in a row do.
     last_ns: Option<i64>,
 }
@@ -83,6 +92,8 @@ pub(crate) struct IpReassembly {
 struct PartialPacket {
     key: PacketKey,
     since_ns: i64,
+    /// Whether nothing is missing even if no more of it comes.
+    repeats: bool,
     /// What the fragment named that came first of those with the first byte; 0 before it came.
     protocol: u8,
     /// Where the last fragment ends, once it came.
@@ -101,7 +112,7 @@ struct Piece {
 
 impl IpReassembly {
     pub(crate) fn new(limits: FragmentLimits) -> Self {
-        Self { limits, partial: VecDeque::new(), last_ns: None }
+        Self { limits, partial: VecDeque::new(), complete: VecDeque::new(), last_ns: None }
     }
 
     /// The packets that were read from a state, with the limits of this reassembly.
@@ -137,7 +148,10 @@ impl IpReassembly {
             self.give_up(at, incomplete);
         }
         let at = known.unwrap_or_else(|| {
-            self.partial.push_back(PartialPacket::new(key, time_ns));
+            let is_same =
+                |(whole, since_ns): &(PacketKey, i64)| *whole == key && since_ns.abs_diff(time_ns) <= REPETITION_NS;
+            let repeats = self.complete.iter().any(is_same);
+            self.partial.push_back(PartialPacket { repeats, ..PartialPacket::new(key, time_ns) });
             self.partial.len() - 1
         });
         let Some(partial) = self.partial.get_mut(at) else { return Ok(None) };
@@ -149,6 +163,10 @@ impl IpReassembly {
         }
         partial.add(start, end, payload.data());
         if partial.is_complete() {
+            if self.complete.len() == COMPLETE {
+                self.complete.pop_front();
+            }
+            self.complete.push_back((key, time_ns));
             return Ok(self.partial.remove(at).map(PartialPacket::into_payload));
         }
         while self.partial.len() > self.limits.packets {
@@ -196,7 +214,7 @@ impl IpReassembly {
     }
 
     fn give_up(&mut self, at: usize, incomplete: &mut Vec<IncompletePacket>) {
-        if let Some(partial) = self.partial.remove(at) {
+        if let Some(partial) = self.partial.remove(at).filter(|partial| !partial.repeats) {
             let PacketKey { source, destination, .. } = partial.key;
             incomplete.push(IncompletePacket { source, destination, bytes: partial.received.into() });
         }
@@ -217,7 +235,7 @@ impl PacketKey {
 
 impl PartialPacket {
     fn new(key: PacketKey, since_ns: i64) -> Self {
-        Self { key, since_ns, protocol: 0, end: None, pieces: BTreeMap::new(), received: 0, bytes: 0 }
+        Self { key, since_ns, repeats: false, protocol: 0, end: None, pieces: BTreeMap::new(), received: 0, bytes: 0 }
     }
 
     /// Fills the gaps between `start` and `end`.

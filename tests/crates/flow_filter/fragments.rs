@@ -61,6 +61,24 @@ fn a_missing_fragment_is_reported() {
     assert!(notices(&frames, "gap")[0].contains("192.168.1.20 to 203.0.113.10"));
 }
 
+/// A mirror of two ports gives each packet twice, and networks may, too.
+#[test]
+fn fragments_that_come_again_once_their_packet_was_whole_are_not_missing() {
+    let four = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100]);
+    for packet in [&four[14..], &tcp_over_ipv6(1, &[7; 100])] {
+        let parts = fragments(packet, &[4, 8], 9);
+        let counted = |order: &[usize]| {
+            let packets = order.iter().map(|part| captured(RAW, parts[*part].clone()));
+            let (frames, counts) = filter(&gateways(), &packets.collect::<Vec<_>>());
+            (segments(&frames).len(), counts["incomplete_fragments"], notices(&frames, "gap").len())
+        };
+        assert_eq!(counted(&[0, 0, 1, 1, 2, 2]), (1, 0, 0), "each twice");
+        assert_eq!(counted(&[2, 1, 0, 1]), (1, 0, 0), "one of them, late");
+        assert_eq!(counted(&[0, 1, 2, 2, 1, 0]), (2, 0, 0), "the whole packet");
+        assert_eq!(counted(&[0, 1, 1]), (0, 1, 1), "one without the last");
+    }
+}
+
 #[test]
 fn fragments_cut_by_the_snaplen_keep_their_length() {
     let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 1000]);

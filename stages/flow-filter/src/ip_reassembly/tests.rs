@@ -51,6 +51,20 @@ fn incomplete_packets_are_given_up_after_the_timeout() {
     assert_eq!(invalid, Err(InvalidFragment));
 }
 
+#[test]
+fn a_number_that_is_used_again_later_is_of_another_packet() {
+    for (later_ns, missing) in [(REPETITION_NS, 0), (REPETITION_NS + 1, 1)] {
+        let mut reassembly = IpReassembly::new(LIMITS);
+        let mut incomplete = Vec::new();
+        let mut add = |time_ns: u64, offset, is_last| {
+            let fragment = fragment(7, offset, is_last);
+            reassembly.add(time_ns.cast_signed(), &packet(2, &[1; 16]), None, fragment, &mut incomplete).unwrap()
+        };
+        assert!(add(0, 0, false).is_none() && add(0, 16, true).is_some() && add(later_ns, 16, true).is_none());
+        assert_eq!(reassembly.finish().len(), missing);
+    }
+}
+
 /// Bytes of memory that the packets need.
 fn bytes(reassembly: &IpReassembly) -> usize {
     reassembly.partial.iter().map(|partial| partial.bytes).sum()
