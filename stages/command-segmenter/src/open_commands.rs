@@ -17,9 +17,9 @@ const MAX_COMMANDS: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
     /// By when they began and their numbers.
-    commands: BTreeMap<(i64, u64), HeldCommand>,
-    /// Where the open one of a flow and direction is.
-    open: HashMap<(u64, Direction), (i64, u64), RandomState>,
+    commands: BTreeMap<(i64, u64), Place>,
+    /// Those that may still get replies, which each record of their flow asks for.
+    open: HashMap<(u64, Direction), HeldCommand, RandomState>,
     /// Whether the gateway ever sent one.
     has_reports: bool,
     started: u64,
@@ -27,11 +27,18 @@ pub(crate) struct OpenCommands {
     incomplete_until_ns: Option<i64>,
 }
 
+/// Where a command is.
+#[derive(Debug)]
+enum Place {
+    /// Among the open ones, by its flow and direction.
+    Open((u64, Direction)),
+    Here(Box<HeldCommand>),
+}
+
 /// What is a command if the condition is met when it gets no more replies.
 #[derive(Debug)]
 struct HeldCommand {
-    /// Whether it may still get replies.
-    is_open: bool,
+    order: (i64, u64),
     command: Command,
     single_replies: Vec<SingleReply>,
     condition: CommandCondition,
@@ -87,26 +94,27 @@ impl OpenCommands {
         let key = (record.flow, record.direction);
         self.has_reports |= record.direction == Direction::FromGateway;
         let earlier = self.interrupt(key, record.start_ns, limits);
-        let (is_open, single_replies, last_ns) = (true, Vec::new(), record.time_ns);
-        self.commands.insert(order, HeldCommand { is_open, command, single_replies, condition, last_ns, earlier });
-        self.open.insert(key, order);
+        let (single_replies, last_ns) = (Vec::new(), record.time_ns);
+        self.commands.insert(order, Place::Open(key));
+        self.open.insert(key, HeldCommand { order, command, single_replies, condition, last_ns, earlier });
     }
 
-    fn open(&mut self, key: (u64, Direction)) -> Option<&mut HeldCommand> {
-        self.commands.get_mut(self.open.get(&key)?)
+    fn close(&mut self, held: HeldCommand) {
+        self.commands.insert(held.order, Place::Here(Box::new(held)));
     }
 
-    /// Closes the open command of a flow and direction, and returns it.
-    fn close(&mut self, key: (u64, Direction)) -> Option<&mut HeldCommand> {
-        let held = self.commands.get_mut(&self.open.remove(&key)?)?;
-        held.is_open = false;
-        Some(held)
+    /// Takes a command out of its place.
+    fn take(open: &mut HashMap<(u64, Direction), HeldCommand, RandomState>, place: Place) -> Option<HeldCommand> {
+        match place {
+            Place::Open(key) => open.remove(&key),
+            Place::Here(held) => Some(*held),
+        }
     }
 
     /// Closes the open command of a flow and direction because another one begins. Returns the commands that may still get
     /// replies, the latest first.
     fn interrupt(&mut self, key: (u64, Direction), now_ns: i64, limits: &TimeLimits) -> Vec<EarlierCommand> {
-        let Some(open) = self.close(key) else { return Vec::new() };
+        let Some(mut open) = self.open.remove(&key) else { return Vec::new() };
         let mut earlier = Vec::new();
         let replies_until_ns = open.command.end_ns.saturating_add(limits.reply_mostly_within_ns);
         if now_ns <= replies_until_ns && open.condition.is_met(open.command.replies) {
@@ -116,11 +124,12 @@ impl OpenCommands {
         let before = open.earlier.iter().filter(|earlier| earlier.replies_until_ns >= now_ns);
         earlier.extend(before.map(|earlier| EarlierCommand { shared: 0, ..*earlier }));
         earlier.truncate(MAX_EARLIER_COMMANDS);
+        self.close(open);
         earlier
     }
 
     pub(crate) fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
-        let Some(open) = self.open((record.flow, record.direction)) else { return false };
+        let Some(open) = self.open.get_mut(&(record.flow, record.direction)) else { return false };
         let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
         command.size = command.size.saturating_add(record.length.into());
@@ -137,7 +146,7 @@ impl OpenCommands {
     /// Counts a record as a reply to what the other side sent; false if no command of its flow is open.
     #[inline]
     pub(crate) fn add_reply(&mut self, record: &Record) -> bool {
-        let Some(open) = self.open((record.flow, record.direction.reversed())) else { return false };
+        let Some(open) = self.open.get_mut(&(record.flow, record.direction.reversed())) else { return false };
         open.command.replies = open.command.replies.saturating_add(1);
         open.command.reply_bytes = open.command.reply_bytes.saturating_add(record.length.into());
         if open.single_replies.len() < MAX_SINGLE_REPLIES {
@@ -156,8 +165,8 @@ impl OpenCommands {
         let directions = if self.has_reports { &Direction::BOTH[..] } else { &[Direction::ToGateway] };
         for direction in directions {
             let key = (flow, *direction);
-            if self.open(key).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
-                self.close(key);
+            if self.open.get(&key).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
+                self.open.remove(&key).into_iter().for_each(|held| self.close(held));
                 self.incomplete_until_ns = None;
             }
         }
@@ -170,25 +179,26 @@ impl OpenCommands {
         if self.incomplete_until_ns.is_some_and(|until_ns| now_ns <= until_ns) {
             return None;
         }
-        let (&(begun_ns, _), held) = self.commands.first_key_value()?;
+        let (&(begun_ns, _), place) = self.commands.first_key_value()?;
         // Until then its own flow, which may lag, may bring replies, or another flow a command that started earlier.
-        let flow_until_ns = if held.is_open { held.replies_until_ns(limits).max(begun_ns) } else { begun_ns };
+        let flow_until_ns = match place {
+            Place::Open(key) => self.open.get(key)?.replies_until_ns(limits).max(begun_ns),
+            Place::Here(_) => begun_ns,
+        };
         let until_ns = flow_until_ns.saturating_add(limits.hole_wait_ns);
         if now_ns <= until_ns && self.commands.len() <= MAX_COMMANDS {
             self.incomplete_until_ns = Some(until_ns);
             return None;
         }
         self.incomplete_until_ns = None;
-        let (_, held) = self.commands.pop_first()?;
-        if held.is_open {
-            self.open.remove(&(held.command.flow, held.command.direction));
-        }
-        Some(held.into())
+        let (_, place) = self.commands.pop_first()?;
+        Self::take(&mut self.open, place).map(FinishedCommand::from)
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = FinishedCommand> + use<> {
-        self.open.clear();
-        std::mem::take(&mut self.commands).into_values().map(FinishedCommand::from)
+        let mut open = std::mem::take(&mut self.open);
+        let places = std::mem::take(&mut self.commands).into_values();
+        places.filter_map(move |place| Self::take(&mut open, place)).map(FinishedCommand::from)
     }
 }
 
