@@ -354,7 +354,9 @@ pub struct ActionWeek {
 }
 
 impl Home {
-    /// When the home uses each action, the most used first. A command counts by the probability that it had the action.
+    /// When the home uses each action, the most used first. A command counts by the probability that it had the action; of
+    /// those that nothing tells apart, each is taken to be as probable, since their own shares are only what was guessed
+    /// before.
     pub fn week(&self) -> Vec<ActionWeek> {
         let mut learned = [[0.0; 24]; 7];
         for day in self.whole_days() {
@@ -364,12 +366,15 @@ impl Home {
             }
         }
         let mut sums: BTreeMap<&Arc<str>, [[f64; 24]; 7]> = BTreeMap::new();
-        for (actions, occurrences) in self.rates.all() {
-            for (action, _) in actions.iter() {
+        for class in self.rates.classes_since(i64::MIN) {
+            let members: Vec<&Actions> =
+                self.rates.members(class).filter_map(|member| self.rates.actions(member)).collect();
+            let occurrences = self.rates.occurrences_of_class(class, i64::MIN);
+            for (action, _) in members.iter().flat_map(|actions| actions.iter()) {
                 let hours = sums.entry(action).or_default();
-                for occurrence in occurrences {
+                for occurrence in occurrences.iter() {
                     let (weekday, hour) = Calendar::hour_of_week(occurrence.at);
-                    hours[weekday][hour] += occurrence.weight;
+                    hours[weekday][hour] += occurrence.weight / members.len() as f64;
                 }
             }
         }

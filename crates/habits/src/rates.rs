@@ -225,7 +225,7 @@ impl Rates {
 
     /// The commands that nothing ever told from this one, this one included: what may have been the one may always have
     /// been the other, as likely. They are a class, which has the number of the first; in ascending order.
-    fn members(&self, id: CommandId) -> impl Iterator<Item = CommandId> {
+    pub(crate) fn members(&self, id: CommandId) -> impl Iterator<Item = CommandId> {
         let known = self.known.get(id as usize).map_or(&[][..], |known| &known.alike);
         let is_mutual = move |other: &CommandId| self.known[*other as usize].alike.binary_search(&id).is_ok();
         let learned = known.iter().copied().filter(is_mutual);
@@ -334,7 +334,8 @@ impl Rates {
 
     /// Whether most numbers are of commands that no day has any more.
     pub(crate) fn is_mostly_forgotten(&self) -> bool {
-        2 * self.known.iter().filter(|known| known.classes.is_empty()).count() > self.known.len()
+        let is_forgotten = |known: &&Known| known.classes.is_empty() && known.occurrences.is_empty();
+        2 * self.known.iter().filter(is_forgotten).count() > self.known.len()
     }
 
     /// Counts a command so many times more, in all that is not of one command alone.

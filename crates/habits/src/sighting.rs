@@ -104,12 +104,18 @@ impl Sighting {
         self
     }
 
-    /// Its candidates by classes: those of a class have the same likelihood, so that nothing seen tells them apart.
+    /// Its candidates by classes: those of a class have the same likelihood, so that nothing seen tells them apart. Classes
+    /// of a low likelihood are left out: answers end where their candidates have 0.999 of the probability together, so what
+    /// such a class lacks was improbable, not told apart.
     pub(crate) fn classes(&self) -> impl Iterator<Item = &[(Actions, f64)]> {
-        self.candidates.chunk_by(|(_, a), (_, b)| a.total_cmp(b).is_eq())
+        let classes = self.candidates.chunk_by(|(_, a), (_, b)| a.total_cmp(b).is_eq());
+        classes.filter(|class| class.first().is_some_and(|(_, likelihood)| *likelihood >= Self::LEAST_TELLING))
     }
 
     pub const MAX_CANDIDATES: usize = 64;
+
+    /// A command that a class of this likelihood lacks was a hundred times rarer than those that the answer lists.
+    const LEAST_TELLING: f64 = 0.1;
 }
 
 fn three_digits(number: f64) -> f64 {

@@ -281,7 +281,10 @@ pub fn habits_section(home: &Home, zone: &str) -> Section {
     let days = home.learned_days();
     let actions = weeks.iter().map(|week| [(&*week.action).into(), Value::Number(week.weekly, 2)]);
     let actions = Figure::new("weekly", "action | a week", actions)
-        .titled("Commands with an action in a week", "Expected numbers: an answer counts by its probability.")
+        .titled(
+            "Commands with an action in a week",
+            "Expected numbers: an answer counts by its probability, and commands that nothing tells apart count alike.",
+        )
         .drawn(ChartKind::Bars, &[0, 1]);
     let hours = weeks.iter().flat_map(|week| by_hour(week, days));
     let note = format!(

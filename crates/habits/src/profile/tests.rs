@@ -243,6 +243,27 @@ fn routines(sightings: Vec<Sighting>) -> Vec<String> {
     again.home("").routines().iter().map(|it| format!("{} {} {}/{}", it.command, it.at, it.came, it.of)).collect()
 }
 
+/// Warm, open and dark always have the same size. What an answer lists last is not all that is as improbable.
+#[test]
+fn commands_that_an_answer_lacks_as_improbable_are_not_told_apart() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let mut sightings = Vec::new();
+    for day in 0..30 {
+        let alike: [(&[&str], f64); 4] = [(&["open"], 1.0), (&["dark"], 1.0), (&["warm"], 1.0), (&["close"], 0.07)];
+        sightings.push(one_of(&alike, start + day * DAY + 7 * HOUR));
+        let tail: [(&[&str], f64); 3] = [(&["close"], 1.0), (&["open"], 0.06), (&["dark"], 0.06)];
+        sightings.push(one_of(&tail, start + day * DAY + 7 * HOUR + HOUR / 9));
+    }
+    let mut profile = Profile::new("UTC").unwrap();
+    profile.add("", sightings);
+    let text = profile.to_toml();
+    assert!(text.contains("command = \"1 dark or 1 open or 1 warm\", a-week = "), "{text}");
+    let week = profile.home("").week();
+    let weekly = |action: &str| week.iter().find(|week| &*week.action == action).map(|week| week.weekly);
+    assert!(weekly("warm") == weekly("open") && weekly("warm") == weekly("dark"), "{week:?}");
+    assert!(weekly("warm").is_some_and(|warm| (warm - 7.0 / 3.0).abs() < 0.2), "{week:?}");
+}
+
 /// They would else share the days, and neither would be a routine.
 #[test]
 fn commands_that_nothing_tells_apart_are_one_routine() {
