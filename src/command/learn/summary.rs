@@ -55,6 +55,9 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>, all_notes: boo
     }
     lines.extend(reply_windows(model));
     lines.extend(noise(model));
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
     let words = lines.into_iter().flat_map(|text| if text.is_empty() { blank() } else { paragraph(text, 4) });
     words.chain(notes(learned, all_notes)).collect()
 }
@@ -165,10 +168,13 @@ fn epsilons(model: &Model) -> String {
 
 fn replies(model: &Model) -> Vec<String> {
     let replies = &model.replies;
-    let count = if replies.is_informative() {
+    let count = if let Some(by_action) = replies_by_action(model) {
+        by_action
+    } else if replies.is_informative() {
         let ReplyCountModel { fixed, per_action, surplus, .. } = replies;
         let missing = 100.0 * replies.missing;
-        format!("replies: {fixed} and {per_action} per action; {missing:.1} % missing, {surplus:.3} others per command")
+        let fixed = if *fixed > 0.0 { format!("{fixed} per command and ") } else { String::new() };
+        format!("replies: {fixed}{per_action} per action; {missing:.1} % missing, {surplus:.3} others per command")
     } else {
         match model.learned.commands {
             few if few < MIN_COMMANDS as u64 => {
@@ -189,6 +195,24 @@ fn replies(model: &Model) -> Vec<String> {
     [count].into_iter().chain(bytes).collect()
 }
 
+/// How many replies each action has, where single replies show that actions differ in it; `None` where they do not.
+fn replies_by_action(model: &Model) -> Option<String> {
+    let single = model.single_replies.as_ref()?;
+    let all = |numbers: &Vec<u32>| numbers.iter().fold(0_u32, |sum, number| sum.saturating_add(*number));
+    let numbers: Vec<u32> = single.per_action.iter().map(all).collect();
+    if numbers.windows(2).all(|pair| pair[0] == pair[1]) {
+        return None;
+    }
+    let actions = model.actions.iter().zip(&numbers);
+    let actions =
+        actions.map(|(action, number)| format!("{number} to `{}`", shortened(&escaped(&action.name), MAX_COLUMNS)));
+    let per_command = match all(&single.per_command) {
+        0 => String::new(),
+        number => format!(", and {number} to any command"),
+    };
+    Some(format!("replies: {}{per_command}", actions.collect::<Vec<_>>().join(", ")))
+}
+
 fn reply_windows(model: &Model) -> Option<String> {
     model.reply_windows.map(|windows| {
         let [within, gap] = [windows.within_ms, windows.gap_ms].map(|ms| ms as f64 / 1000.0);
@@ -198,6 +222,9 @@ fn reply_windows(model: &Model) -> Option<String> {
 
 fn noise(model: &Model) -> Option<String> {
     let kinds = &model.noise.as_ref()?.to_gateway;
+    if kinds.is_empty() {
+        return Some("noise: besides commands the service sent nothing".to_owned());
+    }
     let answers = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.answers));
     let alone = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.alone));
     let (answers, sizes) = (counted(answers, "answer", "answers"), counted(kinds.len(), "size", "sizes"));
