@@ -13,9 +13,10 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 use sizeleak_platform::storage::{RunFiles, replace};
 use sizeleak_platform::telemetry::log::{self, say};
+use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{
-    BayesLimit, CommandedDevice, Flight, LiveHome, LiveSession, Scenario, Simulation, TestForm, bayes_limit,
-    simulate_as,
+    AttackTime, BayesLimit, CommandedDevice, Flight, LiveHome, LiveSession, Scenario, Simulation, TestForm,
+    bayes_limit, simulate_as,
 };
 use sizeleak_text::{counted, read_text};
 
@@ -98,10 +99,26 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let folder = output.display().to_string();
     let learn = counted(learn, "labelled command", "labelled commands");
     say(&folder, &format!("{learn} to learn from, {test} to test on"));
+    let mut left_out: Vec<AttackKind> = scenario.habits.attacks.iter().map(|attack| attack.kind).collect();
+    for AttackTime { kind, .. } in &simulation.attacks {
+        if let Some(at) = left_out.iter().position(|planned| planned == kind) {
+            left_out.swap_remove(at);
+        }
+    }
+    if !left_out.is_empty() {
+        left_out.sort_unstable();
+        let kinds = left_out.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let number = scenario.habits.attacks.len();
+        say(
+            "note",
+            &format!("{} of {number} attacks left out, for which this home gives no occasion: {kinds}", left_out.len()),
+        );
+    }
     // It may take the longest.
     if !log::is_quiet() {
         let possible = if arguments.sequence.is_some() {
-            "the limit is not known of `--sequence`: an observer learns how often its commands come".to_owned()
+            "the limit is not known where `--sequence` says what comes: an observer learns how often its commands come"
+                .to_owned()
         } else {
             best_possible(&scenario)
         };
