@@ -147,14 +147,15 @@ impl Observed {
         let left_out: u64 = self.all.by_size.values().filter(|commands| **commands < MIN_SHOWN).sum();
         let sizes =
             self.all.by_size.iter().filter(is_shown).map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
+        let left_out = match left_out {
+            0 => String::new(),
+            1 => "1 command of a size that fewer than five have is left out.".to_owned(),
+            several => format!("{several} commands of sizes that fewer than five have are left out."),
+        };
         let sizes = Figure::new("sizes-seen", "bytes | commands", sizes)
             .titled(
                 format!("Sizes of {}, as an observer sees them", counted(self.commands(), "command", "commands")),
-                format!(
-                    "{} of sizes that fewer than five have {} left out.",
-                    counted(left_out, "command", "commands"),
-                    if left_out == 1 { "is" } else { "are" }
-                ),
+                left_out,
             )
             .drawn(ChartKind::Spectrum, &[0, 1])
             .read_by("Each line is a size.");
