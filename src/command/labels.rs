@@ -198,10 +198,21 @@ enum Offset {
 }
 
 fn offset(text: &str) -> Result<Offset, String> {
+    if text == "start" { Ok(Offset::Start) } else { offset_by(text, "write it like 23s or -1h, or `start`") }
+}
+
+/// The offset of labels that are read without captures.
+fn offset_without_start(text: &str) -> Result<Offset, String> {
     if text == "start" {
-        return Ok(Offset::Start);
+        return Err("no capture is read here: write the time of its first packet in seconds since 1970, as in \
+                    1767600002.024s, or give `learn` and `evaluate` the labels as they are, with `start`"
+            .to_owned());
     }
-    let duration: SignedDuration = text.parse().map_err(|_| "write it like 23s or -1h, or `start`".to_owned())?;
+    offset_by(text, "write it like 23s or -1h")
+}
+
+fn offset_by(text: &str, advice: &str) -> Result<Offset, String> {
+    let duration: SignedDuration = text.parse().map_err(|_| advice.to_owned())?;
     let nanoseconds = i64::try_from(duration.as_nanos());
     nanoseconds.map(Offset::By).map_err(|_| "it must be within 292 years".to_owned())
 }
@@ -212,6 +223,7 @@ impl LabelReading {
         names.conflicts_with_all(["label_map", "label_zone", "label_offset"])
     }
 
+    /// How labels are read beside these captures; none where nothing but labels is read.
     pub(super) fn times(&self, captures: &[PathBuf]) -> Result<LabelTimes> {
         let read = |path: &PathBuf| parsed(path, |text| text.parse::<LabelMap>().map_err(Error::msg));
         let map = self.map.as_ref().map(read).transpose()?;
@@ -245,7 +257,8 @@ fn first_packet(captures: &[PathBuf]) -> Result<i64> {
 
 /// Show how labels are read, convert them, or write the map of a log of events
 #[derive(Debug, Args)]
-#[command(mut_arg("label_offset", |offset| offset.help("What to add to the labels' times, such as 23s or -1h")))]
+#[command(mut_arg("label_offset", |offset| offset.value_parser(offset_without_start)
+    .help("What to add to the labels' times, such as 23s or -1h")))]
 #[command(mut_arg("output", |output| output.help("Write to FILE: the labels as CSV, or the map of a log")))]
 #[command(after_help = "Examples:\n  \
     sizeleak labels labels.csv\n  \
