@@ -14,7 +14,7 @@ use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{ConfigError, Pipeline};
 use sizeleak_platform::runtime::{Interrupt, stdin};
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_traffic::survey::{SurveyRun, SurveyedAddress, Verdict};
+use sizeleak_traffic::survey::{SurveyReport, SurveyRun, SurveyedAddress, Verdict};
 
 use super::failure::usage;
 use super::session::{Content, Operand};
@@ -262,7 +262,17 @@ fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String> {
         [] => "a survey finds no address that clearly looks like one".to_owned(),
         several => format!("{} look like one", several.join(", ")),
     };
-    Err(usage!("{missing}, as {found}{}", described(&report.addresses)))
+    Err(usage!("{missing}, as {found}{}{}", described(&report.addresses), servers(&report)))
+}
+
+/// The addresses that might be a gateway that others connect to, as the end of a sentence.
+fn servers(report: &SurveyReport) -> String {
+    let named: Vec<String> =
+        report.servers.iter().take(MAX_DESCRIBED).map(|server| server.address.to_string()).collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!("; or else {}, to which only others opened connections", named.join(", "))
 }
 
 /// The addresses that look most like a gateway, with what speaks for them, as the end of a sentence.

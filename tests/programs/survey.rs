@@ -228,10 +228,14 @@ fn a_web_server_is_named_as_a_server_and_its_clients_are_no_gateways() {
         let ends = [[198, 51, 100, client as u8 + 1], [203, 0, 113, 80]];
         made.download(u64::from(client) * 30_000, ends, 50_000, &[900, 16_000, 300]);
     }
-    let report = json(&[&made.write()], &[]);
+    let capture = made.write();
+    let report = json(&[&capture], &[]);
     assert_eq!((with_verdict(&report, "likely").len(), with_verdict(&report, "possible").len()), (0, 0), "{report:#}");
     assert_eq!(report["servers"][0]["address"], "203.0.113.80");
     assert_eq!(report["servers"][0]["clients"], 40);
+    let folder = tempfile::tempdir().unwrap();
+    let said = stderr(&run(sizeleak("run --kind record").arg(&capture).current_dir(folder.path())));
+    assert!(said.contains("; or else 203.0.113.80, to which only others opened connections"), "{said}");
 }
 
 #[test]
