@@ -173,8 +173,9 @@ impl Provenance {
                 self.warnings.join("; ")
             };
             // 0 says that they do not add up, or do not depend on labels, whatever the probability.
+            let is_said = why.contains("right with a probability of");
             let probability = match self.certainty {
-                certainty if certainty > 0.0 => {
+                certainty if certainty > 0.0 && !is_said => {
                     format!("the learned ones are right with a probability of {}; ", rough_percent(certainty))
                 }
                 _ => String::new(),

@@ -1,7 +1,7 @@
 //! Actions, the basis of sizes, scopes, and models whose messages grow.
 
 use sizeleak_model::{
-    Action, Basis, Model, ReplyBytesModel, ReplyClass, Scope, ServiceName, SingleReplies, SizeError, WireSize,
+    Action, Basis, Model, Provenance, ReplyBytesModel, ReplyClass, Scope, ServiceName, SingleReplies, SizeError, WireSize,
 };
 
 use super::samples::model;
@@ -75,6 +75,18 @@ fn names_are_compared_without_case() {
     assert!(scope.has_address("192.0.2.7:443".parse().unwrap()));
     assert_eq!(scope.to_string(), "any gateway, ws.meethue.com, 192.0.2.7:443");
     assert_eq!(Scope::default().to_string(), "any gateway, any service");
+}
+
+#[test]
+fn how_probable_unfit_sizes_are_is_said_once() {
+    let mut learned = model().learned;
+    learned.certainty = 0.04;
+    let said = |learned: &Provenance| learned.unfit_for_figures().unwrap().matches("right with a probability of").count();
+    assert_eq!(said(&learned), 1);
+    learned.warnings = vec!["few labels".to_owned()];
+    assert_eq!(said(&learned), 1);
+    learned.warnings.push("these sizes together are right with a probability of 4 %".to_owned());
+    assert_eq!(said(&learned), 1);
 }
 
 #[test]
