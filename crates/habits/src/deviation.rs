@@ -142,7 +142,7 @@ fn overdue(slot: &Slot, home: &Home) -> (What, String, String) {
     match moved {
         Some(learned) => (What::ShiftedRoutine, expected, format!("{class} at {}", clock(learned.at.second))),
         None if slot.misses > 1 => {
-            (What::Overdue, expected, format!("missed for the {} time in turn", nth(slot.misses)))
+            (What::Overdue, expected, format!("missed for the {} time in a row", nth(slot.misses)))
         }
         None => (What::Overdue, expected, "it did not come".into()),
     }

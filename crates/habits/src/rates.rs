@@ -112,7 +112,7 @@ pub(crate) struct Rates {
     components: Components,
     ids: HashMap<Actions, CommandId, RandomState>,
     known: Vec<Known>,
-    /// How often each pair of commands was the most probable one in turn.
+    /// How often each pair of commands was the most probable one, one right after the other.
     pairs: HashMap<(CommandId, CommandId), f64, RandomState>,
     /// How many commands there were in each interval of ten minutes, and how many that began a session, by kind of day.
     commands: [[f64; BINS]; 2],
@@ -511,7 +511,7 @@ pub(crate) const RECENT_DAYS: i64 = 14;
 /// How regular it is shows in so many days.
 const REGULAR_DAYS: i64 = 56;
 
-/// After so many misses in turn the home has given it up.
+/// After so many misses in a row the home has given it up.
 const MOST_MISSES: u32 = 3;
 
 /// A command that had this probability may have come.
@@ -524,7 +524,7 @@ pub(crate) struct Slot {
     pub(crate) command: CommandId,
     /// The second of the day at which it came last.
     pub(crate) second: f64,
-    /// The days in turn that it would have been missed, today included.
+    /// The days in a row that it would have been missed, today included.
     pub(crate) misses: u32,
     /// On how many of how many days it came before.
     pub(crate) hits: u32,

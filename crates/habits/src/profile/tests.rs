@@ -306,6 +306,19 @@ fn commands_that_nothing_tells_apart_are_named_together_where_they_deviate() {
     assert!(moved.iter().any(|one| one.seen.starts_with("1 colour, 1 off or 1 timer, 1 white at 12:00")), "{moved:?}");
 }
 
+#[test]
+fn misses_of_a_command_are_counted_in_a_row() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let mut profile = Profile::new("UTC").unwrap();
+    let evening = |day: i64| command("dim", start + day * DAY + 18 * HOUR);
+    let usual = |day: i64| [command("on", start + day * DAY + 7 * HOUR), evening(day)];
+    profile.add("192.168.1.20", (0..40).flat_map(usual).collect());
+    let missing = deviations(&profile, (40..45).map(evening).collect());
+    let overdue: Vec<&str> = missing.iter().filter(|one| one.what == What::Overdue).map(|one| &*one.seen).collect();
+    let again = ["it did not come", "missed for the second time in a row", "missed for the third time in a row"];
+    assert_eq!(overdue, again, "after that the home has given it up: {missing:?}");
+}
+
 /// A home of many days forgets the first of them, and with these the commands that nobody sends any more.
 #[test]
 fn commands_stay_what_they_are_when_days_before_them_are_forgotten() {
