@@ -218,7 +218,7 @@ fn print(
 ) -> Result<()> {
     let document = || {
         let folds = folds.map_or_else(Document::new, folds_table);
-        let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
+        let padded = what_if.map_or_else(Document::new, |what_if| padded_table(evaluation, what_if));
         let conclusion = paragraph(escaped(&evaluation.conclusion.sentence), 0);
         spaced([conclusion, folds, table::table(evaluation), padded])
     };
@@ -287,7 +287,7 @@ const SHOWN_PADDED: [&str; 6] = [
     "credible set, mean size",
 ];
 
-fn what_if_table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
+fn padded_table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
     let WhatIf { policy, cost, overhead, before_pruning, after_pruning, .. } = what_if;
     let PaddingOverhead { commands, bytes, added_bytes } = cost;
     let mean = |bytes: &u64| *bytes as f64 / (*commands).max(1) as f64;

@@ -95,7 +95,7 @@ fn packets_decoded_before_damage_are_read() {
 }
 
 #[test]
-fn what_was_decoded_before_damage_in_the_middle_is_read() {
+fn packets_decoded_before_damage_in_the_middle_are_read() {
     // More than Zstandard's largest blocks, of bytes that can be compressed, but not much.
     let (mut written, mut noise) = (some_packets(6_000, 1_000), 7_u32);
     for byte in written.iter_mut().flat_map(|(_, data, _)| data) {
