@@ -63,10 +63,14 @@ pub(super) struct LabelledCaptures {
 }
 
 impl LabelledCaptures {
+    /// The digests of the streams, or of the captures: of several, those alone that are captures and teach something.
     pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
             files = TrafficInput::single_captures(pipeline).0;
+            if files.len() > 1 {
+                files.retain(|file| CaptureReader::open(file).is_ok());
+            }
         }
         Ok(digest_captures(&files)?)
     }

@@ -77,7 +77,11 @@ impl FromStr for LabelMap {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let map: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
+        let map: Self = toml::from_str(text).map_err(|error| {
+            let line =
+                error.span().map_or(1, |span| 1 + text.bytes().take(span.start).filter(|it| *it == b'\n').count());
+            format!("it is no map of a log: line {line}: {}", error.message())
+        })?;
         map.together_ns()?;
         if map.actions.values().all(BTreeMap::is_empty) {
             return Err(
