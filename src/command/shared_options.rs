@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clap::{Arg, Args, Command};
 use jiff::SignedDuration;
 use sizeleak_frame::Frame;
@@ -240,7 +240,7 @@ impl PaddingOption {
         };
         let file = PathBuf::from(&self.0);
         if !file.exists() {
-            bail!("`{}` is no file and no policy: {name}", self.0);
+            return Err(usage!("`{}` is no file and no policy: {name}", self.0));
         }
         Ok(parsed(&file, PolicyFile::from_json)?.policy)
     }

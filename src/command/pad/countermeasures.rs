@@ -12,7 +12,6 @@ use sizeleak_text::percent;
 
 use super::judged::opening;
 use crate::command::document::{Document, figure, paragraph};
-use crate::command::failure::with_code;
 use crate::command::shared_options::{PaddingOption, share};
 
 /// For the cost, and for how many share a record.
@@ -275,7 +274,7 @@ pub(super) struct CountermeasureOptions {
 
 impl CountermeasureOptions {
     pub(super) fn policy(&self) -> Result<Option<PaddingPolicy>> {
-        self.policy.as_ref().map(|policy| policy.policy().map_err(|error| with_code(2, error))).transpose()
+        self.policy.as_ref().map(PaddingOption::policy).transpose()
     }
 
     /// What is done beside a policy; `None` if nothing is.
