@@ -102,7 +102,7 @@ impl Subcommands {
             Self::Run(arguments) => run::run(arguments, session),
             Self::Archive(arguments) => archive::run(&arguments, session),
             Self::Labels(arguments) => labels::run(&arguments),
-            Self::Record(arguments) => record::run(&arguments),
+            Self::Record(arguments) => record::run(&arguments, session),
             Self::Learn(arguments) => learn::run(&arguments, session),
             Self::Adapt(arguments) => adapt::run(&arguments, session),
             Self::Evaluate(arguments) => evaluate::run(&arguments, session),

@@ -21,7 +21,10 @@ use super::failure::usage;
 
 const SHOWN: usize = 60;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+/// What a recording writes, besides captures and the inventory as it is.
+const WRITTEN: [&str; 4] = [JOURNAL, "labels.csv", "test.csv", "model.toml"];
+
+pub(crate) fn run(arguments: &Arguments, session: &mut super::session::Session) -> Result<()> {
     let named = |path: &Path| path.display().to_string();
     let text = read_text(&arguments.inventory, MAX_WRITTEN_BYTES).with_context(|| named(&arguments.inventory))?;
     let inventory = Inventory::from_toml(&text).with_context(|| named(&arguments.inventory))?;
@@ -36,6 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         dry_run(experiment);
         return Ok(());
     };
+    session.check_folder("the recorded file", folder, &WRITTEN)?;
     fs::create_dir_all(folder).with_context(|| named(folder))?;
     remove_leftovers(folder).with_context(|| named(folder))?;
     let journal = journal(arguments.seed, folder, &mut experiment)?;
@@ -68,10 +72,10 @@ fn journal(seed: u64, folder: &Path, experiment: &mut Experiment) -> Result<Jour
 
 /// Removes what a recording that was killed had not written to its end: `.record.json.` and random letters.
 fn remove_leftovers(folder: &Path) -> std::io::Result<()> {
-    const WRITTEN: [&str; 5] = [JOURNAL, "labels.csv", "test.csv", "model.toml", "inventory.toml"];
     let is_unique = |name: &str| name.len() == UNIQUE_LETTERS && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_leftover = |name: &str| {
-        let mut ends = WRITTEN.iter().filter_map(|it| name.strip_prefix('.')?.strip_prefix(it)?.strip_prefix('.'));
+        let written = WRITTEN.iter().chain([&"inventory.toml"]);
+        let mut ends = written.filter_map(|it| name.strip_prefix('.')?.strip_prefix(it)?.strip_prefix('.'));
         ends.next().is_some_and(is_unique)
     };
     for entry in fs::read_dir(folder)? {

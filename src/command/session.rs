@@ -35,9 +35,10 @@ const READ: [(&str, &str); 16] = [
     ("sequence", "the sequence"),
 ];
 
-const WRITTEN: [(&str, &str); 5] = [
+const WRITTEN: [(&str, &str); 6] = [
     ("details", "`--details`"),
     ("output", "`--output`"),
+    ("pcap", "`--pcap`"),
     ("state", "`--state`"),
     ("suggest", "`--suggest`"),
     ("table_files", "`--table`"),
@@ -92,6 +93,15 @@ impl Session {
     pub(super) fn check_files(&mut self, files: RunFiles) -> Result<()> {
         self.files.extend(files);
         Ok(self.files.check()?)
+    }
+
+    /// Checks that files of a folder that a command writes are none that it reads; `role` says what each is.
+    pub(super) fn check_folder(&mut self, role: &str, folder: &Path, names: &[&str]) -> Result<()> {
+        let mut files = RunFiles::new();
+        for name in names {
+            files.writes(role, &folder.join(name));
+        }
+        self.check_files(files)
     }
 }
 
@@ -241,8 +251,8 @@ mod tests {
         let options = command.get_subcommands().flat_map(clap::Command::get_arguments);
         let paths = options.filter(|option| option.get_value_parser().type_id() == TypeId::of::<PathBuf>());
         let others: BTreeSet<&str> = paths.map(|path| path.get_id().as_str()).filter(|id| !known(id)).collect();
-        // A folder, and what the simulator and the test of a stage have.
-        assert_eq!(others, ["folder", "input", "latency_log", "pcap", "pipeline"].into_iter().collect());
+        // A folder, and what the test of a stage has.
+        assert_eq!(others, ["folder", "input", "latency_log", "pipeline"].into_iter().collect());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use clap::Args;
 use crossbeam_channel::RecvTimeoutError;
 use jiff::SignedDuration;
 use serde::Deserialize;
-use sizeleak_platform::storage::{RunFiles, replace};
+use sizeleak_platform::storage::replace;
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{
@@ -70,6 +70,9 @@ pub(crate) struct Arguments {
     clock_ahead: SignedDuration,
 }
 
+/// The file of a folder that says which devices are served.
+const INVENTORY: &str = "inventory.toml";
+
 /// The longest sequence that is read, in bytes: years of a home.
 const MAX_SEQUENCE_BYTES: u64 = 64 << 20;
 
@@ -83,16 +86,15 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     if let Some(padding) = &arguments.padding {
         scenario.padding.policy = padding.policy()?;
     }
+    let form = if arguments.frames { TestForm::Frames } else { TestForm::Capture };
+    if let Some(output) = &arguments.output {
+        let names = if arguments.serve { vec![INVENTORY] } else { Simulation::files(&scenario, form) };
+        session.check_folder("the simulated file", output, &names)?;
+    }
     if arguments.serve {
         return serve(scenario, arguments);
     }
     let Some(output) = &arguments.output else { return Ok(()) };
-    let mut files = RunFiles::new();
-    let form = if arguments.frames { TestForm::Frames } else { TestForm::Capture };
-    for name in Simulation::files(&scenario, form) {
-        files.writes("the simulated file", &output.join(name));
-    }
-    session.check_files(files)?;
     let simulation = simulate_as(&scenario, arguments.seed, form)?;
     simulation.write_to(output)?;
     let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
@@ -185,7 +187,7 @@ fn serve(scenario: Scenario, arguments: &Arguments) -> Result<()> {
     let home = LiveHome::new(scenario, arguments.seed)?;
     if let Some(folder) = folder {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        replace(&folder.join("inventory.toml"), home.inventory()?.as_bytes())?;
+        replace(&folder.join(INVENTORY), home.inventory()?.as_bytes())?;
     }
     let mut capture = None;
     if let Some(path) = pcap {
