@@ -113,6 +113,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let svg = match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
             read = answers.read(&name, &mut timeline);
+            if timeline.accepted == 0 && read.is_err() {
+                return read;
+            }
             timeline::complete(&mut timeline, model.as_ref(), labels.as_ref())?;
             svg_of(&timeline, &times, size, title)
         }

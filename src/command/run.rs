@@ -163,6 +163,8 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     report_unsaved(&saves, run.as_ref().ok());
     let report = match run {
         Ok(report) => report,
+        // A header alone says nothing.
+        Err(error) if sink.rows.is_empty() => return Err(error.into()),
         Err(error) => return keep_partial(file).and(Err(error.into())),
     };
     if let Err(error) = finished

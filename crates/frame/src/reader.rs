@@ -145,6 +145,9 @@ impl<R: Read> FrameReader<R> {
         self.last = 0;
         match self.buffer.fill(&mut self.input, READ_BYTES) {
             Ok(0) if self.state == State::AfterSummary && unread == 0 => Ok(false),
+            Ok(0) if self.state == State::BeforeHello && !may_be_hello(self.buffer.unread()) => {
+                Err(self.malformed("a stream must begin with `hello`".into()))
+            }
             Ok(0) => {
                 self.state = State::Broken;
                 Err(ReadError::Cut { stage: self.writer.clone(), offset: self.offset, inside: unread as u64 })
@@ -223,6 +226,11 @@ impl<R: Read> FrameReader<R> {
         self.state = State::Broken;
         ReadError::Malformed { stage: self.writer.clone(), number: self.values + 1, offset: self.offset, fault }
     }
+}
+
+/// Whether a stream that was cut may have begun so: its first frame is a map of one entry, in one of MessagePack's forms.
+fn may_be_hello(beginning: &[u8]) -> bool {
+    matches!(beginning.first(), None | Some(0x81 | 0xde | 0xdf))
 }
 
 fn of(stage: Option<&str>) -> String {
