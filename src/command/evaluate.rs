@@ -11,7 +11,7 @@ use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
     ComparedRun, Comparison, Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun,
-    LabelCounts, LearningCurve, PaddingOverhead, Score, details,
+    LabelCounts, LearningCurve, PaddingOverhead, Score, details, with_labelled_gateways,
 };
 use sizeleak_learning::labels::LabelFile;
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
@@ -129,6 +129,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     }
     let traffic = input.captures.input(&pipeline)?;
     let (models, labels) = input.read(&traffic, &pipeline)?;
+    let pipeline = input.captures.of_labelled_gateways(&traffic, &pipeline, &labels, models.sections())?;
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;
     let mut notices = NoticeReport::default();
@@ -189,6 +190,7 @@ impl Arguments {
         let settings = self.learning.settings(captures.digests(pipeline)?)?;
         let labels =
             captures.read_labels(&traffic, pipeline, Some(&self.input.reading))?.within(settings.inventory.as_ref())?;
+        let pipeline = &captures.of_labelled_gateways(&traffic, pipeline, &labels, &[])?;
         let tolerance = labels.tolerance(captures.tolerance);
         let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
         let finding = pipeline.before(CORRECTOR);
@@ -352,9 +354,11 @@ fn judge(
     pipeline: &Pipeline,
 ) -> Result<(JudgedRun, Option<Evaluation>)> {
     let models = EvaluationInput::models(pipeline)?;
+    let tolerance = labels.tolerance(input.captures.tolerance);
+    let (pipeline, gateways) = with_labelled_gateways(traffic, pipeline, labels, tolerance, models.sections())?;
     let evaluator = input.evaluator(&models, labels, traffic)?;
     let mut notices = NoticeReport::default();
-    let run = evaluator.judge(pipeline, &mut |notice| {
+    let run = evaluator.judge(&pipeline, &mut |notice| {
         if number == 1 {
             notices.add(notice);
         }
@@ -364,7 +368,7 @@ fn judge(
     if number == 1 {
         run.check_use()?;
     }
-    run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
-    let evaluation = run.has_candidates.then(|| Evaluation::new(&run, evaluator.prior_bits(pipeline)));
+    gateways.iter().chain(&run.remarks()).for_each(|remark| say("note", &format!("[{number}] {remark}")));
+    let evaluation = run.has_candidates.then(|| Evaluation::new(&run, evaluator.prior_bits(&pipeline)));
     Ok((run, evaluation))
 }

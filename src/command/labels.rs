@@ -11,6 +11,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use clap::{Arg, Args};
 use jiff::{SignedDuration, Timestamp};
 use sizeleak_capture::CaptureReader;
+use sizeleak_evaluation::with_labelled_gateways;
 use sizeleak_learning::digest_captures;
 use sizeleak_learning::labels::{
     DateFormat, Label, LabelFile, LabelForm, LabelMap, LabelOffset, LabelTimes, LabelZone, LabelledCapture, Labels,
@@ -152,6 +153,22 @@ impl LabelledCaptures {
     pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput> {
         let shifts = self.labels_from_names.is_some();
         Ok(PipelineInput::new(source).shifting_overlapping(shifts).within(self.range.range()?))
+    }
+
+    /// A pipeline without the gateways that the labels are not about, of which it is said.
+    pub(super) fn of_labelled_gateways(
+        &self,
+        input: &PipelineInput,
+        pipeline: &Pipeline,
+        labels: &LabelFile,
+        models: &[Model],
+    ) -> Result<Pipeline> {
+        let tolerance = labels.tolerance(self.tolerance);
+        let (pipeline, remark) = with_labelled_gateways(input, pipeline, labels, tolerance, models)?;
+        if let Some(remark) = remark {
+            say("note", &remark);
+        }
+        Ok(pipeline)
     }
 
     pub(super) fn pipeline(&self, file: Option<&Path>, models: &[PathBuf], options: &[String]) -> Result<Pipeline> {

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let pipeline = audited.pipeline(captures)?;
     session.check(&pipeline)?;
     let model = audited.path().map(|_| audited.model()).transpose()?;
-    let Measured { commands, audit, .. } = Measured::new(captures, audited, pipeline, model.as_ref())?;
+    let Measured { commands, audit, .. } = Measured::new(captures, audited, &pipeline, model.as_ref())?;
     commands.remarks.iter().for_each(|remark| say("note", remark));
     form.write(&audit, None, || table(&audit))?;
     check_damage(commands.damage.as_ref(), COVERED)
@@ -76,12 +76,14 @@ impl Measured {
     pub(super) fn new(
         captures: &LabelledCaptures,
         audited: &AuditedModel,
-        pipeline: Pipeline,
+        pipeline: &Pipeline,
         model: Option<&Model>,
     ) -> Result<Self> {
         let inventory = model.map_or_else(|| audited.inventory(), |model| Ok(model.inventory.clone()))?;
-        let traffic = captures.input(&pipeline)?;
-        let labels = captures.read_labels(&traffic, &pipeline, None)?;
+        let traffic = captures.input(pipeline)?;
+        let labels = captures.read_labels(&traffic, pipeline, None)?;
+        let sections = model.map_or(&[][..], std::slice::from_ref);
+        let pipeline = captures.of_labelled_gateways(&traffic, pipeline, &labels, sections)?;
         let tolerance = labels.tolerance(captures.tolerance);
         let finding = pipeline.before(CORRECTOR);
         let commands = NoticeReport::of(

@@ -98,11 +98,9 @@ impl<'a> Evaluator<'a> {
 
     /// The labels on the clock of the commands that a pipeline finds.
     fn aligned(&self, pipeline: &Pipeline) -> Result<LabelFile, EvaluationError> {
-        let first = INFERENCE.into_iter().find(|stage| pipeline.has(stage));
-        let finding = first.map_or_else(|| pipeline.clone(), |stage| pipeline.before(stage));
         let mut times = Vec::new();
         // Their clock is surest by all commands.
-        self.input.observe_all(&finding, &mut |_| {}, |frame| match &frame {
+        self.input.observe_all(&before_inference(pipeline), &mut |_| {}, |frame| match &frame {
             Frame::Identification(identification) => times.push(identification.command.time_ns),
             Frame::Correction(correction) => times.push(correction.command.time_ns),
             Frame::Command(command) => times.push(command.time_ns),
@@ -154,6 +152,12 @@ struct FoundCommands {
     seen: TrafficSeen,
     damage: Option<RunError>,
     fit: ModelFit,
+}
+
+/// The part of a pipeline that finds commands.
+pub(crate) fn before_inference(pipeline: &Pipeline) -> Pipeline {
+    let first = INFERENCE.into_iter().find(|stage| pipeline.has(stage));
+    first.map_or_else(|| pipeline.clone(), |stage| pipeline.before(stage))
 }
 
 /// Judges the answers of a pipeline with a model that was just learned, on commands of these labels.

@@ -56,7 +56,7 @@ impl Draft {
         model: Option<&Model>,
         observed: &mut Observed,
     ) -> Result<Measured> {
-        let labelled = Measured::new(captures, audited, audited.pipeline(captures)?, model)?;
+        let labelled = Measured::new(captures, audited, &audited.pipeline(captures)?, model)?;
         let Measured { commands, audit: measured, .. } = &labelled;
         if observed.commands() == 0 {
             commands.seen().for_each(|(time_ns, bytes)| observed.add_command(time_ns, bytes));
