@@ -115,12 +115,6 @@ impl Arguments {
     }
 }
 
-/// Sizes are looked for in commands without labels if there are at least so many of them…
-const MIN_UNLABELLED: usize = 60;
-
-/// …and so many for each label.
-const MIN_FOR_EACH_LABEL: usize = 2;
-
 #[derive(Debug)]
 struct Lesson {
     outcome: LearningOutcome,
@@ -158,7 +152,7 @@ impl LessonSettings<'_> {
         };
         let run = self.run(labels, tolerance);
         let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), notices)?;
-        if !self.needs_more(&outcome) {
+        if self.labelled_only || !outcome.needs_more(&self.learning) {
             return Ok(Lesson { outcome, found: None, tolerance });
         }
         let doubt = match self.find(Some((labels, tolerance)), notices) {
@@ -175,17 +169,6 @@ impl LessonSettings<'_> {
             outcome.remark(format!("the commands without labels do not tell more: {doubt}"));
         }
         Ok(Lesson { outcome, found: None, tolerance })
-    }
-
-    /// Whether labels leave open what the commands without labels may tell.
-    fn needs_more(&self, outcome: &LearningOutcome) -> bool {
-        let rows = outcome.labels.labels().rows.len();
-        let unlabelled = outcome.commands.len().saturating_sub(rows);
-        !self.labelled_only
-            && self.learning.padding.is_none()
-            && self.learning.method == FitMethod::Robust
-            && outcome.first().is_none_or(|learned| learned.leaves_sizes_open)
-            && unlabelled >= MIN_UNLABELLED.max(MIN_FOR_EACH_LABEL * rows)
     }
 
     fn find(

@@ -7,8 +7,8 @@ use clap::Args;
 use report::{MeasuredAudit, MeasuredSecrets, ModelCheck, ModelFigure, whole_percents};
 use sizeleak_evaluation::measured_leak::{MeasuredInformation, MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_learning::LabelledCommands;
 use sizeleak_learning::labels::{LabelFile, Tolerance};
+use sizeleak_learning::{LabelledCommands, LearningSettings};
 use sizeleak_model::{Inventory, Model};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
@@ -86,8 +86,9 @@ impl Measured {
         let pipeline = captures.of_labelled_gateways(&traffic, pipeline, &labels, sections)?;
         let tolerance = labels.tolerance(captures.tolerance);
         let finding = pipeline.before(CORRECTOR);
+        let settings = LearningSettings { inventory: inventory.clone(), ..LearningSettings::default() };
         let commands = NoticeReport::of(
-            |notices| LabelledCommands::find(&traffic, &finding, &labels, tolerance, notices),
+            |notices| LabelledCommands::find(&traffic, &finding, &labels, tolerance, &settings, notices),
             |found| found.damage.as_ref(),
         )?;
         let check = model.map(|model| ModelCheck::of(captures, &pipeline, model, &audited.premises(), &commands));

@@ -146,3 +146,21 @@ fn leaks_of_real_gateways_are_measured_without_a_model() {
         assert!(sentence(&bridge).starts_with("Nothing can be concluded from 5 labelled commands"), "{bridge}");
     }
 }
+
+/// How many messages without a label `learn` takes for commands.
+fn unlabelled(said: &str) -> u64 {
+    let no_label = said.lines().find(|line| line.contains("no label")).unwrap_or("note: 0 of");
+    no_label.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn messages_without_a_label_are_noise_to_measure_as_to_learn() {
+    for (name, commands) in
+        [("hue-cloud-base-firewall", 0), ("hue-cloud-no-firewall", 0), ("smartthings-hue", 2), ("ultraloq-headers", 0)]
+    {
+        let gateway = RealGateway::new(name);
+        let learned = unlabelled(&gateway.learn(&gateway.labels, &gateway.folder.path().join("model.toml")));
+        let measured = gateway.audit();
+        assert_eq!([Some(learned), measured["labels"]["spurious"].as_u64()], [Some(commands); 2], "{name}");
+    }
+}

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 use sizeleak_evaluation::measured_leak::left_out_before;
-use sizeleak_learning::LabelledCommands;
 use sizeleak_learning::labels::{LabelFile, LabelTimes};
+use sizeleak_learning::{LabelledCommands, LearningSettings};
 use sizeleak_model::LabelledCommand;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
@@ -161,7 +161,8 @@ fn labelled_rows(secret: &str, observer: &str) -> String {
     let labels = LabelFile::read(&root().join(example("test.csv")), &LabelTimes::default()).unwrap();
     let traffic = PipelineInput::new(InputSource::Captures);
     let (finding, tolerance) = (pipeline.before("epsilon-corrector"), labels.tolerance(None));
-    let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |_| {}).unwrap();
+    let settings = LearningSettings::default();
+    let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &settings, &mut |_| {}).unwrap();
     let mut numbers: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
     let row = |command: &LabelledCommand| {
         let counts = if secret == "number" { vec![command.counts.iter().sum()] } else { command.counts.clone() };

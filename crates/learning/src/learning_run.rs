@@ -15,7 +15,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_frame::{Command, Flow, Frame, Record};
-use sizeleak_model::{CaptureDigest, Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
+use sizeleak_model::{CaptureDigest, FitMethod, Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use tempfile::NamedTempFile;
 use toml::{Table, Value};
@@ -43,6 +43,12 @@ const MAX_LOST: usize = 20;
 /// time, and those of two messages.
 const OTHER_OPTIONS: [&[(&str, &str)]; 3] =
     [&[("min-size", "1")], &[("answer-within", "0ms")], &[("algorithm", "gap"), ("gap", "150ms")]];
+
+/// Sizes are looked for in commands without labels if there are at least so many of them…
+const MIN_UNLABELLED: usize = 60;
+
+/// …and so many for each label.
+const MIN_FOR_EACH_LABEL: usize = 2;
 
 /// Noise is learned from at most this many records.
 const MAX_RECORDS: usize = 1 << 22;
@@ -88,6 +94,16 @@ impl LearningOutcome {
 
     pub fn first_mut(&mut self) -> Option<&mut LearnedModel> {
         self.learned.as_mut().ok()?.first_mut()
+    }
+
+    /// Whether labels leave open what the commands without labels may tell.
+    pub fn needs_more(&self, settings: &LearningSettings) -> bool {
+        let rows = self.labels.labels().rows.len();
+        let unlabelled = self.commands.len().saturating_sub(rows);
+        settings.padding.is_none()
+            && settings.method == FitMethod::Robust
+            && self.first().is_none_or(|learned| learned.leaves_sizes_open)
+            && unlabelled >= MIN_UNLABELLED.max(MIN_FOR_EACH_LABEL * rows)
     }
 
     /// Says something of it, if there is a model.

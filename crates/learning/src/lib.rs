@@ -18,6 +18,7 @@
 mod adaptation;
 mod error;
 pub mod fit;
+mod labelled_commands;
 pub mod labels;
 mod learning_run;
 mod observed_commands;
@@ -30,9 +31,10 @@ mod unlabelled;
 
 pub use adaptation::{Adaptation, AdaptationRun, AdaptedSection};
 pub use error::LearningError;
+pub use labelled_commands::LabelledCommands;
 pub use learning_run::{LearningOutcome, LearningRun, digest_capture, digest_captures, temporary_model};
 pub use observed_commands::{ObservedCommand, ObservedService, command_times};
-pub use size_basis::{CipherSuite, LabelledCommands};
+pub use size_basis::CipherSuite;
 pub use size_doubts::MIN_COMMANDS;
 pub use training_set::{LearnedModel, LearningSettings, RecordingPlan, TrainingSet};
 pub use unlabelled::{FoundSizes, UnlabelledRun};

@@ -1,19 +1,13 @@
-//! What the sizes of a model are: plaintext if the captures show the cipher suite, else lengths on the wire; and
-//! labelled commands with such sizes, as an observer sees them, without a model of their gateway.
+//! What the sizes of a model are: plaintext if the captures show the cipher suite, else lengths on the wire.
 
 use std::collections::BTreeMap;
 
 use sizeleak_frame::Command;
 use sizeleak_model::{Basis, LabelledCommand, LearnedPadding, Provenance, WireSize};
-use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use sizeleak_record_sizer::record_overhead;
-use toml::Value;
 
-use crate::error::{LearningError, Result};
-use crate::labels::{LabelFile, MatchCounts, Tolerance};
-use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, OnNotice, SEGMENTER, by_best_algorithm, command_times, observe_commands,
-};
+use crate::error::LearningError;
+use crate::observed_commands::ObservedCommand;
 
 /// A cipher suite and the bytes it adds to a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,110 +150,6 @@ fn observed_overhead(command: &Command) -> Option<[u32; 2]> {
 
 fn is_range(command: &Command) -> bool {
     command.plaintext.is_some_and(|[least, most]| least < most)
-}
-
-/// The commands that labels belong to, in order of time.
-#[derive(Debug)]
-pub struct LabelledCommands {
-    pub actions: Vec<String>,
-    /// The commands, with sizes of plaintext where the captures show the cipher, else on the wire.
-    pub commands: Vec<LabelledCommand>,
-    /// The same commands as they were found.
-    found: Vec<Command>,
-    pub matches: MatchCounts,
-    /// What is to be said of labels and sizes, a sentence each.
-    pub remarks: Vec<String>,
-    /// What is wrong with the captures; commands are those before the damage.
-    pub damage: Option<RunError>,
-}
-
-impl LabelledCommands {
-    /// When each command began, in nanoseconds since 1970, and its size on the wire in bytes.
-    pub fn seen(&self) -> impl Iterator<Item = (i64, u64)> {
-        self.found.iter().map(|command| (command.time_ns, command.size))
-    }
-
-    /// The greatest size in bytes that each command may have in the basis of a model; `None` if the model is of sizes on
-    /// the wire under a cipher that it does not know, while this session's is known.
-    pub fn sizes_in(&self, basis: &Basis) -> Vec<Option<u64>> {
-        let size = |command: &Command| basis.sizes(command.size, command.records, command.plaintext).ok();
-        self.found.iter().map(|command| size(command).map(|[_, most]| u64::try_from(most).unwrap_or(0))).collect()
-    }
-
-    /// Finds the commands of labels. Where nothing says how, the algorithm is used that leaves the fewest labels without a
-    /// command: it does not look at sizes, so that it makes them say no more than they do. Notices of the first run go to
-    /// `on_notice`.
-    ///
-    /// # Errors
-    /// If the pipeline does not run, or most labels belong to no command.
-    pub fn find(
-        input: &PipelineInput,
-        pipeline: &Pipeline,
-        labels: &LabelFile,
-        tolerance: Tolerance,
-        on_notice: &mut OnNotice<'_>,
-    ) -> Result<Self> {
-        let find = |pipeline: &Pipeline, on_notice: &mut OnNotice<'_>| {
-            let observed = observe_commands(input, pipeline, on_notice)?;
-            let labels = observed.aligned(labels, tolerance);
-            Ok((observed, labels))
-        };
-        let is_set = |key: &str| pipeline.option(SEGMENTER, key).and_then(Value::as_str).is_some();
-        let is_said = is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER);
-        let (observed, labels) = if is_said || !input.has_records(pipeline)? {
-            find(pipeline, on_notice)?
-        } else {
-            // All, where none is near a command.
-            let unmatched = |(observed, labels): &(ObservedCommands, LabelFile)| {
-                let matching = labels.matching(&command_times(&observed.commands), tolerance);
-                matching.map_or(usize::MAX, |matching| matching.unmatched())
-            };
-            by_best_algorithm(pipeline, on_notice, unmatched, find)?
-        };
-        Self::of(observed, &labels, tolerance)
-    }
-
-    /// The commands of one run, with the labels on their clock.
-    fn of(observed: ObservedCommands, labels: &LabelFile, tolerance: Tolerance) -> Result<Self> {
-        let ObservedCommands { commands, seen, damage, .. } = observed;
-        let times = command_times(&commands);
-        if commands.is_empty() {
-            return Err(InputError::no_commands(damage, seen).into());
-        }
-        let matching = labels.matching(&times, tolerance)?;
-        if damage.is_none() {
-            // Before the damage there need not be commands of all labels.
-            labels.check_use(&matching, &times, tolerance)?;
-        }
-        let mut remarks = labels.unmatched(&matching, &times, tolerance);
-        let rows = &labels.labels().rows;
-        let pairs = matching.pairs.iter();
-        let pairs = pairs.filter_map(|(row, at)| Some((&*rows.get(*row)?.counts, commands.get(*at)?)));
-        let mut pairs: Vec<(&[u32], &ObservedCommand)> = pairs.collect();
-        pairs.sort_by_key(|(_, observed)| observed.command.time_ns);
-        let matched: Vec<ObservedCommand> = pairs.iter().map(|(_, observed)| (*observed).clone()).collect();
-        let chosen = choose_basis(&matched, None);
-        let mixed = matched.iter().filter(|observed| observed.command.plaintext.is_none()).count();
-        if mixed > 0 && mixed < matched.len() {
-            remarks.extend(chosen.remarks);
-        }
-        let seen = |(counts, observed): &(&[u32], &ObservedCommand)| {
-            let mut seen = labelled(&chosen.basis, &observed.command, counts);
-            if chosen.basis == Basis::Wire {
-                // Whatever some of the sessions show.
-                seen.sizes = [i64::try_from(observed.command.size).unwrap_or(i64::MAX); 2];
-            }
-            seen
-        };
-        Ok(Self {
-            actions: labels.labels().actions.clone(),
-            commands: pairs.iter().map(seen).collect(),
-            found: matched.into_iter().map(|observed| observed.command).collect(),
-            matches: MatchCounts::new(&matching),
-            remarks,
-            damage,
-        })
-    }
 }
 
 #[cfg(test)]
