@@ -16,7 +16,7 @@ use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_inference::channel::{Measures, Observer};
 use sizeleak_model::{Device, LearnedPadding, Model, Scope};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
-use sizeleak_report::document::Value::{self, AtMost, Count, Number, Share};
+use sizeleak_report::document::Value::{self, AtMost, Count, Number, Share, Sum};
 use sizeleak_report::document::{Figure, NONE};
 use sizeleak_report::leak::{anonymity_sets, by_number, has_one_value};
 use sizeleak_text::{counted, escaped};
@@ -285,7 +285,7 @@ const ROWS: [MeasureRow; 19] = [
     ("posterior of 90 % or more", |measures| certain(measures, 1)),
     ("posterior of 99 % or more", |measures| certain(measures, 2)),
     ("greatest posterior", |measures| Share(measures.worst_posterior)),
-    ("alone in its size, ε unknown", |measures| Share(measures.alone)),
+    ("alone in its size, ε unknown", |measures| Sum(measures.alone)),
     ("smallest anonymity set", |measures| Count(measures.smallest_set)),
 ];
 

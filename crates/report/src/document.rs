@@ -12,6 +12,9 @@ pub const NONE: &str = "–";
 /// Sums of probabilities are exact up to this.
 const ROUNDING: f64 = 1e-9;
 
+/// A share that is shown as less than the least that has digits, and not as rounding.
+const LEAST: f64 = 1e-6;
+
 /// What everybody should know of all figures.
 pub(crate) const CAPTION: &str = "Nothing is decrypted for any of this: whoever sees the lengths of encrypted records can \
     do it. All figures are sums over many commands; nothing here names a single command, or the time of a single event.";
@@ -74,9 +77,11 @@ pub enum Value {
     /// A change, with its sign and so many decimals.
     Change(f64, usize),
     Share(f64),
-    /// The same, which is at most so much.
+    /// A sum of probabilities, each of which counts, however small it is.
+    Sum(f64),
+    /// A share that is at most so much.
     AtMost(f64),
-    /// The same with its interval.
+    /// A share with its interval.
     Within(f64, Interval),
     Unknown,
 }
@@ -173,8 +178,10 @@ impl Value {
             Self::Number(number, digits) => format!("{number:.digits$}"),
             Self::Change(change, digits) => format!("{:+.digits$}", change + 0.0),
             // What differs from all by rounding is all.
-            Self::Share(share) if *share > 1.0 - ROUNDING && *share < 1.0 => percent(1.0),
+            Self::Share(share) | Self::Sum(share) if *share > 1.0 - ROUNDING && *share < 1.0 => percent(1.0),
             Self::Share(share) => percent(*share),
+            Self::Sum(share) if *share > 0.0 => percent(share.max(LEAST)),
+            Self::Sum(_) => percent(0.0),
             Self::AtMost(share) => format!("≤ {}", percent(*share)),
             Self::Within(share, interval) => percent_within(*share, *interval),
             Self::Unknown => NONE.to_owned(),
@@ -196,6 +203,7 @@ impl Value {
             | Self::Number(number, _)
             | Self::Change(number, _)
             | Self::Share(number)
+            | Self::Sum(number)
             | Self::AtMost(number)
             | Self::Within(number, _) => Some(*number),
         }
@@ -207,7 +215,7 @@ impl Value {
     }
 
     fn is_share(&self) -> bool {
-        matches!(self, Self::Share(_) | Self::AtMost(_) | Self::Within(..))
+        matches!(self, Self::Share(_) | Self::Sum(_) | Self::AtMost(_) | Self::Within(..))
     }
 
     /// A number with about three digits.
@@ -384,5 +392,8 @@ mod tests {
         assert_eq!([0.5, 12.345, 510.4].map(|number| Value::figure(number).shown()), ["0.50", "12.35", "510"]);
         assert_eq!([-0.0, 1.25].map(|change| Value::Change(change, 1).shown()), ["+0.0", "+1.2"]);
         assert_eq!([1.0 - 1e-12, 0.9999].map(|share| Value::Share(share).shown()), ["100.0 %", "99.9 %"]);
+        assert_eq!([1e-4, 1e-12, 0.0].map(|share| Value::Share(share).shown()), ["< 0.1 %", "0.0 %", "0.0 %"]);
+        let sums = [1.0 - 1e-12, 1e-4, 1e-17, 0.0, -0.0].map(|share| Value::Sum(share).shown());
+        assert_eq!(sums, ["100.0 %", "< 0.1 %", "< 0.1 %", "0.0 %", "0.0 %"]);
     }
 }

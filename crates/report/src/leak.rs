@@ -10,7 +10,7 @@ use sizeleak_inference::space::SizeRow;
 use sizeleak_model::{Basis, Model};
 use sizeleak_text::{counted, percent, range_in_words};
 
-use crate::document::Value::{AtMost, Count, Number, Share, Unknown, Within};
+use crate::document::Value::{AtMost, Count, Number, Share, Sum, Unknown, Within};
 use crate::document::{ChartKind, Figure, Section, Tile, Verdict};
 
 /// The secrets of commands, as tiles name them.
@@ -135,7 +135,7 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
 pub fn by_number(audit: &Audit) -> Figure {
     let rows = audit.by_number.iter().map(|row| {
         let [actions, commands, sizes] = [f64::from(row.actions), row.commands, row.sizes as f64].map(Count);
-        [actions, Share(row.probability), commands, sizes, Share(row.alone), Share(row.named)]
+        [actions, Share(row.probability), commands, sizes, Sum(row.alone), Share(row.named)]
     });
     Figure::new("numbers", "actions | of commands | different | sizes | alone, ε known | named", rows)
         .titled(

@@ -148,9 +148,15 @@ pub fn counted(count: impl Copy + Display + PartialEq + From<bool>, one: &str, m
     format!("{count} {word}")
 }
 
-/// A share in percent. Only 1 is shown as 100 %.
+/// A greater share is shown as one, however small it is; less is what sums of probabilities are off by.
+const NOTHING: f64 = 1e-9;
+
+/// A share in percent. Only 1 is shown as 100 %, and only nothing as 0 %.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
+    if share > NOTHING && percent < 0.05 {
+        return "< 0.1 %".to_owned();
+    }
     let shown = if share < 1.0 { percent.min(99.9) } else { percent };
     format!("{shown:.1} %")
 }
@@ -273,6 +279,16 @@ mod tests {
         );
         assert_eq!(lines("% of it", 4), ["% of", "  it"]);
         assert_eq!(lines("a 95 % b", 3), ["a", "  95 %", "  b"]);
+    }
+
+    #[test]
+    fn more_than_nothing_is_never_0_percent() {
+        for (share, shown) in
+            [(0.0004, "< 0.1 %"), (1e-8, "< 0.1 %"), (0.0, "0.0 %"), (1e-15, "0.0 %"), (0.0005, "0.1 %")]
+        {
+            assert_eq!(percent(share), shown, "{share}");
+        }
+        assert_eq!(percent(-0.0004), "-0.0 %", "a difference has its sign");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sizeleak_audit::padding::{
     TableRules, TableSearch, named_after, named_with_known_key,
 };
 use sizeleak_audit::tunnel::Tunnel;
-use sizeleak_report::document::Value::{self, Number, Share, Words};
+use sizeleak_report::document::Value::{self, Number, Share, Sum, Words};
 use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
@@ -101,7 +101,7 @@ const LEARNED: [Row; 9] = [
     ("types of devices named", |learned| learned.kinds.as_ref().map(|kinds| Share(kinds.named)).into()),
     ("bits given away", |learned| Number(learned.command.information_bits, 2)),
     ("sizes seen", |learned| Number(learned.command.outputs as f64, 0)),
-    ("alone in its size", |learned| Share(learned.command.alone.abs())),
+    ("alone in its size", |learned| Sum(learned.command.alone)),
     ("smallest anonymity set", |learned| Number(learned.command.smallest_set, 0)),
     ("greatest posterior", |learned| Share(learned.command.worst_posterior)),
 ];
