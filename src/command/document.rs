@@ -18,6 +18,9 @@ const MAX_CELL: usize = 120;
 
 const GAP: u16 = 2;
 
+/// Wider cells are words.
+const MAX_NUMBER: usize = 20;
+
 pub(super) type Document = Vec<Block>;
 
 #[derive(Debug, Clone)]
@@ -106,11 +109,29 @@ pub(super) fn as_text(document: &[Block], columns: usize) -> String {
     lines.collect()
 }
 
+/// A table as lines: where its names would be broken beside all of its numbers, it is several tables of some of these.
 fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<String> {
+    let all: Vec<usize> = (0..header.len()).collect();
+    let lines = table_of(&all, header, rows, columns);
+    let is_whole = |row: &Vec<String>| {
+        let name = row.first().map_or("", |name| name.trim_end());
+        lines.iter().any(|line| line.starts_with(name))
+    };
+    if rows.iter().all(is_whole) {
+        return lines;
+    }
+    let parts = parts_within(header, rows, columns).unwrap_or_else(|| vec![all]);
+    let parts: Vec<_> = parts.iter().map(|shown| table_of(shown, header, rows, columns)).collect();
+    parts.join(&String::new())
+}
+
+/// Some of the columns of a table as lines.
+fn table_of(shown: &[usize], header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<String> {
+    let picked = |row: &[String]| shown.iter().filter_map(|at| row.get(*at)).cloned().collect::<Vec<_>>();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
-    table.set_header(header).add_rows(rows);
+    table.set_header(picked(header)).add_rows(rows.iter().map(|row| picked(row)));
     for (column, at) in table.column_iter_mut().zip(0..) {
         column.set_padding((0, GAP));
         if at > 0 {
@@ -118,6 +139,28 @@ fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<Strin
         }
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// Which columns stand beside each other if each line has the names and as many numbers as fit; `None` for columns of
+/// words, which may be broken, and for names beside which no number fits.
+fn parts_within(header: &[String], rows: &[Vec<String>], columns: usize) -> Option<Vec<Vec<usize>>> {
+    let gap = usize::from(GAP);
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..).zip(header).map(|(at, name)| widest(at).max(width(name)) + gap).collect();
+    let (limit, (names, numbers)) = (columns + gap, widths.split_first()?);
+    if (1..).zip(numbers).any(|(at, number)| widest(at) > MAX_NUMBER || names + number > limit) {
+        return None;
+    }
+    let (mut parts, mut line) = (vec![vec![0]], *names);
+    for (at, number) in (1..).zip(numbers) {
+        if line + number > limit {
+            parts.push(vec![0]);
+            line = *names;
+        }
+        line += number;
+        parts.last_mut()?.push(at);
+    }
+    Some(parts)
 }
 
 fn broken(text: &str, indent: usize, columns: usize) -> String {
@@ -227,6 +270,26 @@ mod tests {
             let found: String = shown.split_whitespace().collect();
             assert_eq!(found.len(), "policymorenamedwho".len() + cells.concat().replace(' ', "").len(), "{shown}");
         }
+    }
+
+    #[test]
+    fn names_beside_too_many_numbers_stand_in_several_tables_and_are_not_broken() {
+        let rows = ["delay of 60 s, 30 % dummies, one reply", "none"].map(|name| {
+            let numbers = ["17.8 %", "≤ 62.5 %", "45.1 %", "+0.0012"];
+            [name, numbers[0], numbers[1], numbers[2], numbers[3]].map(str::to_owned)
+        });
+        let table = numbers(["of a message", "command", "by replies", "number", "MB a day"], rows);
+        let expected = "of a message                            command  by replies\n\
+                        delay of 60 s, 30 % dummies, one reply   17.8 %    ≤ 62.5 %\n\
+                        none                                     17.8 %    ≤ 62.5 %\n\n\
+                        of a message                            number  MB a day\n\
+                        delay of 60 s, 30 % dummies, one reply  45.1 %   +0.0012\n\
+                        none                                    45.1 %   +0.0012\n";
+        assert_eq!(as_text(&table, 60), expected);
+        assert_eq!(as_text(&table, 100).lines().count(), 3, "one table where there is room");
+        assert_eq!(as_text(&numbers(["a", "b"], []), 60), "a  b\n");
+        let long = numbers(["name", "n"], [["x".repeat(100), "7".to_owned()]]);
+        assert!(as_text(&long, 60).lines().all(|line| width(line) <= 60), "a name that is too long for any is broken");
     }
 
     #[test]
