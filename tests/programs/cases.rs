@@ -27,6 +27,6 @@ macro_rules! pages {
 
 pages! {
     archive audit check_stage command_line evaluation exports interfaces kinds_without_a_model label_clocks learning
-    many_files measure one_or_none output_names outputs pad plot profiles record report states strip survey
-    time_ranges tunnels unsaid
+    many_files measure one_or_none output_names outputs pad plot profiles record report states strip survey time_ranges
+    tunnels unsaid
 }

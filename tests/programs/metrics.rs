@@ -3,11 +3,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 use support::programs;
 
-use support::programs::{GATEWAY, example, pipe, root, seven, sizeleak, stderr, with};
+use support::programs::{GATEWAY, example, pipe, root, seven, sizeleak, stderr, wait_for, with};
 
 /// The longest wait.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -50,15 +49,11 @@ impl Served {
 
     /// Waits until all of these lines are among the metrics.
     fn wait_for(&self, lines: &[&str]) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        wait_for(|| {
             let metrics = self.metrics();
-            if lines.iter().all(|wanted| metrics.lines().any(|line| line == *wanted)) {
-                return metrics;
-            }
-            assert!(Instant::now() < deadline, "not all of {lines:?} in\n{metrics}");
-            thread::sleep(Duration::from_millis(50));
-        }
+            let are_there = lines.iter().all(|wanted| metrics.lines().any(|line| line == *wanted));
+            if are_there { Ok(metrics) } else { Err(format!("not all of {lines:?} in\n{metrics}")) }
+        })
     }
 
     /// Closes its stdin and waits for its end; returns its remaining messages.

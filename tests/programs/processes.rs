@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::programs;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::programs::{GATEWAY, example, program, root, start, stderr, supply, write};
+use support::programs::{GATEWAY, example, program, root, start, stderr, supply, wait_for, write};
 
 /// The longest wait for what must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,29 +31,17 @@ fn run(pipeline: &Path, mode: &str, input: &str) -> Command {
     command
 }
 
-/// Waits until something is there.
-fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// The processes whose ids a script wrote to a file, as soon as there are two.
 fn processes(file: &Path) -> Vec<Pid> {
-    wait_for("the script does not start", || {
-        let text = fs::read_to_string(file).ok()?;
+    wait_for(|| {
+        let text = fs::read_to_string(file).unwrap_or_default();
         let ids: Vec<Pid> = text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect();
-        (ids.len() == 2 && text.ends_with('\n')).then_some(ids)
+        if ids.len() == 2 && text.ends_with('\n') { Ok(ids) } else { Err(format!("the script does not start: {text}")) }
     })
 }
 
 fn wait_for_end(child: &mut Child) -> std::process::ExitStatus {
-    wait_for("the run does not end", || child.try_wait().unwrap())
+    wait_for(|| child.try_wait().unwrap().ok_or_else(|| "the run does not end".to_owned()))
 }
 
 /// Whether a process has ended. Its number may stay: who adopts it may take seconds to wait for it.
@@ -83,7 +71,7 @@ impl StubbornRun {
 
     fn assert_gone(&self) {
         for id in &self.processes {
-            wait_for("a process of the stage is left", || has_ended(*id).then_some(()));
+            wait_for(|| if has_ended(*id) { Ok(()) } else { Err(format!("a process of the stage is left: {id:?}")) });
         }
     }
 }
@@ -136,19 +124,18 @@ fn sigterm_ends_a_stage_that_ignores_signals_after_ten_seconds() {
     stubborn.assert_gone();
 }
 
-#[test]
-fn hang_up_ends_the_run_and_a_stage_that_ignores_it() {
-    thread::scope(|scope| {
-        for trap in ["", "trap '' HUP;"] {
-            scope.spawn(move || {
-                let folder = tempfile::tempdir().unwrap();
-                let mut stubborn = StubbornRun::new(folder.path(), trap);
-                kill_process(Pid::from_child(&stubborn.run), Signal::HUP).unwrap();
-                assert_ne!(wait_for_end(&mut stubborn.run).code(), Some(0));
-                stubborn.assert_gone();
-            });
-        }
-    });
+support::tests_of! { assert_hang_up_ends_all {
+    hang_up_ends_the_run_and_its_stages("");
+    #[ignore = "second tier: takes ten seconds"]
+    hang_up_ends_a_stage_that_ignores_it("trap '' HUP;");
+}}
+
+fn assert_hang_up_ends_all(trap: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stubborn = StubbornRun::new(folder.path(), trap);
+    kill_process(Pid::from_child(&stubborn.run), Signal::HUP).unwrap();
+    assert_ne!(wait_for_end(&mut stubborn.run).code(), Some(0));
+    stubborn.assert_gone();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGHUP;
@@ -118,8 +118,20 @@ pub fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
-/// The longest wait.
+/// The longest wait for what must happen.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Waits until something is there; until then it is said what is instead.
+pub fn wait_for<T>(mut found: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match found() {
+            Ok(found) => return found,
+            Err(instead) => assert!(start.elapsed() < PATIENCE, "{instead}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its
 /// output. A program that does not get there, or does not stop, is killed.
