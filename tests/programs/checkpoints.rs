@@ -184,50 +184,6 @@ fn the_same_state_has_the_same_bytes_on_one_processor_and_on_two() {
 }
 
 #[test]
-fn the_commands_of_several_record_streams_are_those_of_the_capture() {
-    let folder = TempDir::new().unwrap();
-    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
-    let mut streams = Vec::new();
-    for file in split(&capture, &[333, 1000, 2900], folder.path()) {
-        let stream = file.with_extension("frames");
-        output(continued(folder.path()).arg(file).arg("-o").arg(&stream));
-        streams.push(stream);
-    }
-    let last = folder.path().join("last.frames");
-    output(continued(folder.path()).arg("--finish").arg("-o").arg(&last));
-    streams.push(last);
-    let model = example("model.toml");
-    let commands = |command: &mut Command| output(command.args(["--model", &model, "--quiet"]));
-    let joined = commands(sizeleak("run --format ndjson").args(&streams));
-    let once = commands(sizeleak("run --format ndjson").arg(example("test.pcap")).args(["--gateway", GATEWAY]));
-    assert!(joined == once && once.len() > 10_000, "{} bytes, {} at once", joined.len(), once.len());
-
-    fs::write(&streams[1], &fs::read(&streams[1]).unwrap()[..2000]).unwrap();
-    let cut = run(sizeleak("run --format ndjson --quiet").args(&streams).args(["--model", &model]));
-    assert!(!cut.status.success() && stderr(&cut).contains("001.frames"), "{}", stderr(&cut));
-}
-
-#[test]
-fn a_run_that_fails_leaves_the_state_and_can_be_repeated() {
-    let folder = TempDir::new().unwrap();
-    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
-    let files = split(&capture, &[1500], folder.path());
-    output(continued(folder.path()).arg(&files[0]));
-    let (state, second) = (fs::read(folder.path().join("state")).unwrap(), fs::read(&files[1]).unwrap());
-
-    fs::write(&files[1], &second[..second.len() - 5]).unwrap();
-    let failed = run(continued(folder.path()).arg(&files[1]));
-    assert!(!failed.status.success());
-    assert!(fs::read(folder.path().join("state")).unwrap() == state);
-
-    fs::write(&files[1], &second).unwrap();
-    let mut read = Read::default();
-    fs::write(folder.path().join("state"), &state).unwrap();
-    read.add(&output(continued(folder.path()).arg(&files[1]).arg("--finish")));
-    assert!(read.frames.len() > 500);
-}
-
-#[test]
 fn a_run_that_loses_too_much_leaves_the_state() {
     let folder = TempDir::new().unwrap();
     let capture = damage::drop_packets(&fs::read(root().join(example("test.pcap"))).unwrap(), 0.3, 1);
