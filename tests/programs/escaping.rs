@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 
+use roxmltree::Document;
 use sizeleak::frame::{Actions, Candidate, Command, Frame, Hello, Identification, Notice, Session, Summary};
+use support::home::Home;
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, with, write};
 use support::streams::stream_of;
 
@@ -151,25 +153,23 @@ fn stderr_of_foreign_stages_is_shown_as_text() {
     }
 }
 
-/// Formatting to a width above 65,535 panics.
 #[test]
-fn names_of_actions_may_be_very_long() {
-    let folder = tempfile::tempdir().unwrap();
-    let long = "x".repeat(100_000);
-    let labels = fs::read_to_string(root().join(example("learn.csv"))).unwrap();
-    let (header, rows) = labels.split_once('\n').unwrap();
-    let first = header.split(',').nth(1).unwrap();
-    let labels = write(folder.path(), "long.csv", format!("{}\n{rows}", header.replacen(first, &long, 1)));
-    let model = folder.path().join("model.toml");
-    let capture = example("learn.pcap");
-    let mut learn = sizeleak(&format!("learn {capture} --gateway {GATEWAY} --labels"));
-    let output = learn.arg(&labels).arg("-o").arg(&model).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let said = stderr(&output);
-    let name = format!("  {}…  ", "x".repeat(29));
-    assert!(said.lines().any(|line| line.starts_with(&name) && line.ends_with(" commands")), "{said}");
-    assert!(said.lines().all(|line| line.chars().count() < 1000), "{said}");
-    let mut evaluate = sizeleak(&format!("evaluate {capture} --gateway {GATEWAY} --quiet --labels"));
-    let table = String::from_utf8(stdout(evaluate.arg(&labels).arg("--model").arg(&model))).unwrap();
-    assert!(table.lines().all(|line| line.chars().count() < 1000) && table.contains("xxx…"), "{table}");
+fn pictures_are_whole_whatever_the_names_in_them() {
+    let home = Home::bundled();
+    hostile_stream(home.folder());
+    let name = format!("</text><script>alert(1)</script>&{HOSTILE}");
+    let report = serde_json::json!({
+        "schema": 1, "commands": 9,
+        "after_pruning": {"commands": 9, "calibration": {"expected_error": null, "by_chance": null, "bins": []}},
+        "actions": [{"action": name}, {"action": "off"}],
+        "confusion": {"taken": [[2.0, 1.0], [1e6, 4.0]], "missed": [0.0, 0.0], "invented": [0.0, 0.0]},
+    });
+    write(home.folder(), "report.json", report.to_string());
+    home.text("run pipeline.toml -q -o answers.frames");
+    for drawn in ["hostile.frames", "report.json --kind confusion", "answers.frames", "answers.frames --kind latency"] {
+        let picture = home.text(&format!("plot {drawn}"));
+        let parsed = Document::parse(&picture).unwrap();
+        assert!(!parsed.descendants().any(|node| node.has_tag_name("script")), "{drawn}: {picture}");
+        assert_harmless(&picture, drawn);
+    }
 }
