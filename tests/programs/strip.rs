@@ -9,8 +9,6 @@ use support::tool;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use sizeleak_simulator::Scenario;
-use support::home::Home;
 use support::injected::Traffic;
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
 use support::tshark::{Seen, Tshark};
@@ -38,13 +36,6 @@ fn bundled() -> PathBuf {
     root().join(example("test.pcap"))
 }
 
-/// What a run answers with the bundled model.
-fn identifications(capture: &Path, more: &[&str]) -> Vec<u8> {
-    let mut run = sizeleak("run");
-    run.arg(capture).args(["--gateway", GATEWAY, "--model", &example("model.toml"), "--format", "ndjson"]);
-    stdout(run.args(more))
-}
-
 /// What is found without a model: first the records, then the rest.
 fn found(capture: &Path) -> Vec<u8> {
     let kinds = ["record", "flow,session,command,notice"].map(|kinds| {
@@ -57,37 +48,6 @@ fn found(capture: &Path) -> Vec<u8> {
         found
     });
     kinds.concat()
-}
-
-#[test]
-fn results_of_the_bundled_home_are_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let expected = identifications(&bundled(), &[]);
-    for (name, more) in [("a.pcap", &[][..]), ("b.pcapng", &[]), ("c.pcap", &["--drop-others"])] {
-        let output = stripped(&folder, &bundled(), name, more);
-        assert!(identifications(&output, &[]) == expected, "{name}");
-        assert!(found(&output) == found(&bundled()), "{name}");
-    }
-    let with_names = stripped(&folder, &bundled(), "d.pcap", &["--keep-dns"]);
-    let by_name = ["--set", "flow-filter.service=[\"hub.example\"]"];
-    assert!(identifications(&with_names, &by_name) == identifications(&bundled(), &by_name));
-}
-
-#[test]
-fn results_of_other_protocols_and_suites_are_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    for (framing, version, suite) in
-        [("websocket", "1.2", "aes-128-cbc-sha"), ("mqtt", "1.3", "aes-256-gcm"), ("http", "1.2", "chacha20-poly1305")]
-    {
-        let scenario = format!(
-            "test = {{ commands = 20 }}\n[session]\nframing = \"{framing}\"\n[tls]\nversion = \"{version}\"\nsuite = \
-             \"{suite}\""
-        );
-        let home = Home::new(&Scenario::from_toml(&scenario).unwrap(), 7);
-        let capture = home.path("test.pcap");
-        let output = stripped(&folder, &capture, "test.pcap", &[]);
-        assert!(found(&output) == found(&capture), "{framing} {version} {suite}");
-    }
 }
 
 #[test]

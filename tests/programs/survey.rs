@@ -7,24 +7,10 @@ use support::damage::cut_packets;
 use support::found;
 
 use serde_json::Value;
-use sizeleak_simulator::Scenario;
-use support::home::{Home, run};
+use support::home::run;
 use support::injected::{HOME, Syn, Traffic, tcp, udp};
 use support::programs::{GATEWAY, example, interrupt, root, sizeleak, start, stderr, supply, write};
 use tempfile::TempDir;
-
-/// A scenario as it is written in a file.
-fn scenario(text: &str) -> Scenario {
-    Scenario::from_toml(text).unwrap()
-}
-
-/// A home unlike the bundled one: another framing and version of TLS, IPv6, and joined in mid-stream.
-fn mqtt_home() -> Home {
-    let text = "[network]\ngateway = \"fd00::20\"\nservice = \"2001:db8::10\"\nname = \"broker.example\"\nport = 8883\n\
-                [tls]\nversion = \"1.3\"\n[session]\nframing = \"mqtt\"\n[learn]\nrandom = 1\n[test]\ncommands = 80\n\
-                [capture]\nmid-stream = true\n";
-    Home::new(&scenario(text), 3)
-}
 
 fn survey(captures: &[&Path], more: &[&str]) -> Output {
     run(sizeleak("survey").args(captures).args(more))
@@ -59,16 +45,6 @@ fn count(service: &Value, direction: &str, kind: &str) -> u64 {
     let kinds = service["traffic"]["kinds"].as_array().unwrap();
     let found = kinds.iter().find(|one| one["direction"] == direction && one["kind"] == kind);
     found.map_or(0, |found| found["count"].as_u64().unwrap())
-}
-
-/// How many commands a run without a model finds.
-fn commands_of_run(capture: &Path, gateway: &str) -> u64 {
-    let mut command = sizeleak("run --kind command --format ndjson --quiet");
-    // Where no pipeline.toml names a model.
-    command.current_dir(capture.parent().unwrap());
-    let output = run(command.args(["--gateway", gateway]).arg(capture));
-    assert!(output.status.success(), "{}", stderr(&output));
-    String::from_utf8(output.stdout).unwrap().lines().count() as u64
 }
 
 /// Captures of packets that are made here.
@@ -111,96 +87,11 @@ fn record(length: usize) -> Vec<u8> {
     [&[23, 3, 3], &(length as u16).to_be_bytes()[..], &vec![7; length]].concat()
 }
 
-#[test]
-fn the_bundled_gateway_is_found_with_its_service_and_commands() {
-    let report = json(&[&bundled()], &[]);
-    assert_eq!(report["schema"], 1);
-    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
-    let gateway = &report["addresses"][0];
-    assert!(gateway["score"].as_u64().unwrap() >= 90, "{}", gateway["score"]);
-    let points: i64 = gateway["reasons"].as_array().unwrap().iter().map(|one| one["points"].as_i64().unwrap()).sum();
-    assert_eq!(Some(points), gateway["score"].as_i64());
-    let hub = &gateway["services"][0];
-    assert_eq!((&hub["server_name"], &hub["ends"][0]), (&"hub.example".into(), &"203.0.113.10:443".into()));
-    assert_eq!((&hub["tls_versions"][0], hub["joined_mid_stream"].as_u64()), (&"TLS 1.2".into(), Some(0)));
-    assert_eq!(hub["cipher_suites"][0], "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
-    assert_eq!(count(hub, "to_gateway", "commands"), 307);
-    assert_eq!(commands_of_run(&bundled(), GATEWAY), 307);
-    let bins = hub["traffic"]["histogram"].as_array().unwrap();
-    let sum = |way: &str| bins.iter().map(|bin| bin[way].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(Some(sum("to_gateway")), hub["traffic"]["to_gateway"].as_u64());
-    assert_eq!(Some(sum("from_gateway")), hub["traffic"]["from_gateway"].as_u64());
-}
-
-#[test]
-fn a_home_of_another_protocol_seen_from_the_middle_has_an_unknown_suite() {
-    let home = mqtt_home();
-    let capture = home.path("test.pcap");
-    let report = json(&[&capture], &[]);
-    assert_eq!(with_verdict(&report, "likely"), ["fd00::20"]);
-    let services = report["addresses"][0]["services"].as_array().unwrap();
-    assert!(services.len() > 1, "{services:?}");
-    let broker = &services[0];
-    assert_eq!(broker["ends"][0], "[2001:db8::10]:8883");
-    assert_eq!((&broker["server_name"], &broker["protocol"]), (&Value::Null, &"tls".into()));
-    assert_eq!((broker["cipher_suites"].as_array().map(Vec::len), &broker["joined_mid_stream"]), (Some(0), &1.into()));
-    assert_eq!(broker["connections"][0]["joined_mid_stream"], true);
-    let commands = count(broker, "to_gateway", "commands");
-    assert!((76..=84).contains(&commands), "{commands} of 80");
-    assert_eq!(commands, commands_of_run(&capture, "fd00::20"));
-    let text = text(&[&capture], &[]);
-    let unbroken = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unbroken.contains("suite unknown; no handshake seen at its beginning"), "{text}");
-    let is_command = |line: &&str| !line.starts_with("    sizeleak ") && !line.starts_with("      --");
-    assert!(text.lines().filter(is_command).all(|line| line.chars().count() <= 80), "{text}");
-}
-
-#[test]
-fn a_gateway_that_is_the_server_is_seen_from_its_side() {
-    let server = "203.0.113.10";
-    let report = json(&[&bundled()], &["--gateway", server]);
-    assert_eq!(report["addresses"].as_array().map(Vec::len), Some(1));
-    let address = &report["addresses"][0];
-    assert_eq!((&address["address"], address["services"].as_array().map(Vec::len)), (&server.into(), Some(1)));
-    let client = &address["services"][0];
-    // The name that the client asks for is that of the server.
-    assert_eq!((&client["server_name"], &client["opened_by_service"]), (&Value::Null, &1.into()));
-    let hub = &json(&[&bundled()], &[])["addresses"][0]["services"][0];
-    assert_eq!(hub["opened_by_service"], 0);
-    assert_eq!(client["traffic"]["to_gateway"], hub["traffic"]["from_gateway"]);
-    assert_eq!(client["traffic"]["from_gateway"], hub["traffic"]["to_gateway"]);
-}
-
-#[test]
-fn polls_of_a_home_are_answered_and_no_commands() {
-    let text = "[session]\nframing = \"http\"\n[learn]\nrandom = 1\n[test]\ncommands = 40\n";
-    let home = Home::new(&scenario(text), 5);
-    let report = json(&[&home.path("test.pcap")], &[]);
-    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
-    let service = &report["addresses"][0]["services"][0];
-    assert_eq!(count(service, "to_gateway", "commands"), 40);
-    assert!(count(service, "to_gateway", "answers") > 40, "{}", service["traffic"]["kinds"]);
-}
-
 /// The command lines that a survey prints, without the programs' name.
 fn printed_commands(text: &str) -> Vec<Vec<String>> {
     let joined = text.replace("\\\n", " ");
     let lines = joined.lines().filter_map(|line| line.strip_prefix("    sizeleak "));
     lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
-}
-
-#[test]
-fn of_two_homes_both_are_named_and_none_is_preferred() {
-    let text = "[network]\ngateway = \"192.168.1.77\"\nservice = \"203.0.113.99\"\nname = \"other.example\"\n[learn]\n\
-                random = 1\n[test]\ncommands = 60\n";
-    let other = Home::new(&scenario(text), 4);
-    let captures = [bundled(), other.path("test.pcap")];
-    let captures = captures.each_ref().map(PathBuf::as_path);
-    assert_eq!(with_verdict(&json(&captures, &[]), "likely"), [GATEWAY, "192.168.1.77"]);
-    let text = self::text(&captures, &[]).replace('\n', " ");
-    assert!(text.contains("2 addresses look like gateways"), "{text}");
-    assert!(text.contains("hub.example") && text.contains("other.example"), "{text}");
-    assert_eq!(with_verdict(&json(&captures, &["--gateway", "192.168.1.77"]), "likely"), ["192.168.1.77"]);
 }
 
 #[test]
@@ -316,21 +207,4 @@ fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
     assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
     assert_eq!(count(&report["addresses"][0]["services"][0], "to_gateway", "commands"), 307);
     assert!(report["left_out"].as_u64().unwrap() > 50_000, "{}", report["left_out"]);
-}
-
-#[test]
-fn where_no_address_is_clearly_a_gateway_those_that_are_most_like_one_are_named() {
-    let whole = std::fs::read(bundled()).unwrap();
-    // The header of the file, then each packet behind 16 bytes with its length.
-    let mut end = 24;
-    for _ in 0..40 {
-        end += 16 + u32::from_le_bytes(whole[end + 8..end + 12].try_into().unwrap()) as usize;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let short = write(folder.path(), "short.pcap", &whole[..end]);
-    let mut command = sizeleak("run --kind record");
-    let output = run(command.arg(short).current_dir(folder.path()));
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("; most like one is 192.168.1.20 (") && said.contains("of 100 points: "), "{said}");
 }
