@@ -151,17 +151,6 @@ fn intervals_and_tests_equal_those_of_scipy() {
     assert!(figure(own, "among")["difference"]["p_value"].as_f64().unwrap() < 0.05, "the difference is significant");
 }
 
-#[test]
-fn the_same_input_gives_the_same_bytes() {
-    let home = Home::learned(&small(), 3);
-    let settings = ["standard", "pruner.mode=paper"];
-    let text = |more: &[&str]| String::from_utf8(compare(&home, &settings, more).stdout).unwrap();
-    for format in ["table", "csv", "json"] {
-        let [one, same] = [(); 2].map(|()| text(&["--format", format]));
-        assert!(one == same && !one.is_empty(), "{format}");
-    }
-}
-
 /// CSV and JSON hold the same values; the table has a star where the interval excludes 0.
 #[test]
 fn all_formats_agree() {
