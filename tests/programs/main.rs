@@ -31,7 +31,6 @@ mod help_examples;
 mod interfaces;
 mod label_forms;
 mod latency;
-mod learning;
 mod many_files;
 mod measure;
 mod messages;
