@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
@@ -260,53 +260,4 @@ fn there_may_be_more_units_than_open_files() {
     let found = answers(&mut limited(joined.args(records)));
     let expected = answers(sizeleak("run").arg(example("test.pcap")).args(["--gateway", GATEWAY]));
     assert!(found == expected && found.lines().count() == 307, "{}", found.lines().count());
-}
-
-/// A home in a folder `hall`, beside a folder `attic` without a packet of the gateway.
-fn beside_a_silent_folder() -> Rotated {
-    let home = Rotated::of(3);
-    home.write(0..3);
-    fs::create_dir(home.path("attic")).unwrap();
-    let packet = [1_767_600_000_u32, 0, 60, 60].map(u32::to_le_bytes).concat();
-    write(&home.path("attic"), "1.pcap", [home.header.clone(), packet, vec![0; 60]].concat());
-    home
-}
-
-fn archive_of(home: &Rotated, folders: &[&str]) -> Output {
-    let mut command = sizeleak("archive");
-    command.args(folders.iter().map(|folder| home.path(folder))).arg("-o").arg(home.path("out"));
-    command.args(["--gateway", GATEWAY, "--model", &example("model.toml")]).output().unwrap()
-}
-
-#[test]
-fn a_folder_without_the_gateway_is_said_and_is_no_failure_beside_one_with_it() {
-    let home = beside_a_silent_folder();
-    let both = archive_of(&home, &["attic", "hall"]);
-    let said = stderr(&both);
-    assert!(said.contains("no packet of `attic` is from or to a gateway") && said.contains("307 answers"), "{said}");
-    assert!(both.status.success(), "{said}");
-    let status = stdout(sizeleak("archive status").arg(home.path("out")));
-    assert!(String::from_utf8(status).unwrap().contains("no packet of `attic`"));
-    fs::remove_dir_all(home.path("out")).unwrap();
-    let alone = archive_of(&home, &["attic"]);
-    assert!(alone.status.code() == Some(1) && stderr(&alone).contains("no packet of any point"), "{}", stderr(&alone));
-}
-
-#[test]
-fn a_point_that_fails_does_not_stop_the_others() {
-    let home = beside_a_silent_folder();
-    assert!(archive_of(&home, &["hall"]).status.success());
-    write(&home.path("out/records"), "attic", "a file in the way");
-    let output = archive_of(&home, &["attic", "hall"]);
-    let said = stderr(&output);
-    assert!(said.contains("attic: ") && said.contains("cannot be written") && said.contains("307 answers"), "{said}");
-    assert_eq!(output.status.code(), Some(1));
-}
-
-#[test]
-fn captures_in_the_given_order_are_one_unit() {
-    let home = Rotated::of(4);
-    home.write(0..4);
-    stdout(home.archive("out").args(["--set", "capture.order=given"]));
-    assert_eq!(home.kept("out", ".state").len(), 1);
 }

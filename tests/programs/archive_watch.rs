@@ -1,18 +1,14 @@
-//! Archives whose captures arrive, grow, and are chosen by patterns and times.
+//! Archives that are watched, whose captures arrive and grow, and calls that wait or are stopped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::archive_home::{Archive, answers, archive, said, status};
-use support::programs::{GATEWAY, interrupt, sizeleak, stdout, write};
-
-/// The longest wait for something that happens in a moment.
-const PATIENCE: Duration = Duration::from_mins(1);
+use support::programs::{GATEWAY, interrupt, wait_for, write};
 
 /// The verdicts of the files, by name.
 fn verdicts(out: &Path) -> Vec<(String, String)> {
@@ -22,17 +18,9 @@ fn verdicts(out: &Path) -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), text(&file["verdict"]))).collect()
 }
 
-/// Files that have one of two verdicts.
-fn expected(names: &[(&str, &str)]) -> Vec<(String, String)> {
-    names.iter().map(|(name, verdict)| ((*name).to_owned(), (*verdict).to_owned())).collect()
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
+/// Waits until something is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    wait_for(|| if is_so() { Ok(()) } else { Err(format!("not so in the end: {what}")) });
 }
 
 fn set_modified(path: &Path, time: SystemTime) {
@@ -89,9 +77,9 @@ impl Captures {
     }
 
     /// The answers of a call that knows nothing.
-    fn fresh(&self, more: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
+    fn fresh(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let out = self.out("fresh");
-        said(self.archive("fresh").args(more), 0);
+        said(&mut self.archive("fresh"), 0);
         let answers = answers(&out);
         fs::remove_dir_all(out).unwrap();
         answers
@@ -140,7 +128,7 @@ fn watched_captures_give_what_one_call_gives() {
     assert_eq!(watch.wait().unwrap().code(), Some(130), "{}", captures.log());
     assert!(!captures.log().contains("archive:"), "{}", captures.log());
     let found = answers(&captures.out("out"));
-    assert!(!found.is_empty() && found == captures.fresh(&[]), "{}", captures.log());
+    assert!(!found.is_empty() && found == captures.fresh(), "{}", captures.log());
 }
 
 #[test]
@@ -171,76 +159,6 @@ fn watching_goes_on_when_folders_come_back() {
     interrupt(&watch);
     assert_eq!(watch.wait().unwrap().code(), Some(130), "{}", captures.log());
     assert_eq!(captures.log().matches("tried again").count(), 1, "{}", captures.log());
-}
-
-#[test]
-fn growing_captures_are_left_for_a_later_call_and_are_no_failure() {
-    let captures = Captures::new(&["a", "c"]);
-    // Between both in time.
-    write(&captures.folder, "b", captures.content("b"));
-    let out = captures.out("out");
-    let text = said(captures.archive("out").args(["--settle", "1h"]), 0);
-    assert!(text.contains("2 of them captures, 1 still growing"), "{text}");
-    assert_eq!(verdicts(&out), expected(&[("a", "whole"), ("b", "growing"), ("c", "whole")]));
-    let table = String::from_utf8(stdout(sizeleak("archive status").arg(&out))).unwrap();
-    assert!(table.contains("Growing:") && table.contains("hall/b: was modified within 3600 s"), "{table}");
-    said(&mut captures.archive("out"), 0);
-    let all = answers(&out);
-    assert!(all == captures.fresh(&[]), "what was made without it is made again");
-    // One that is in the results grows again.
-    set_modified(&captures.path("b"), long_ago());
-    let file = write(&captures.folder, "c", captures.content("d"));
-    said(captures.archive("out").args(["--settle", "1h"]), 0);
-    assert!(answers(&out) == all);
-    let waits = status(&out)["points"][0]["waits"].as_str().unwrap().to_owned();
-    assert!(waits.contains("hall/c, which is in the results, has changed again"), "{waits}");
-    set_modified(&file, SystemTime::now() + Duration::from_hours(9));
-    captures.add("d");
-    fs::remove_file(&file).unwrap();
-    let gone = said(&mut captures.archive("out"), 1);
-    assert!(gone.contains("1 of its captures is gone"), "{gone}");
-}
-
-#[test]
-fn captures_outside_of_the_range_are_not_processed_and_nothing_is_dropped_silently() {
-    let captures = Captures::new(&["a", "b", "c", "d"]);
-    let out = captures.out("out");
-    said(&mut captures.archive("out"), 0);
-    let all = answers(&out);
-    let time = |at: usize, field: &str| status(&out)["files"][at][field].as_i64().unwrap();
-    let (since, until) = (utc(time(1, "first_ns")), utc(time(3, "first_ns")));
-    let range = ["--since", &since, "--until", &until];
-    let text = said(captures.archive("out").args(range), 1);
-    assert!(text.contains("2 of its captures are outside of the range of time") && text.contains("--forget"), "{text}");
-    assert!(text.contains("points are not complete") && !text.contains("damaged"), "no file is: {text}");
-    assert!(answers(&out) == all, "its results are as they were");
-    let chosen = captures.fresh(&range);
-    said(captures.archive("out").args([&range[..], &["--forget"]].concat()), 0);
-    assert!(answers(&out) == chosen && chosen != all);
-    let kept = [("a", "outside"), ("b", "whole"), ("c", "whole"), ("d", "outside")];
-    assert_eq!(verdicts(&out), expected(&kept));
-    said(captures.archive("out").args(["--since", &since]), 0);
-    assert!(answers(&out) == captures.fresh(&["--since", &since]));
-    said(&mut captures.archive("out"), 0);
-    assert!(answers(&out) == all);
-}
-
-/// A time of RFC 3339, to the microsecond before or at it.
-fn utc(time_ns: i64) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(time_ns)).unwrap().to_string()
-}
-
-#[test]
-fn patterns_choose_captures() {
-    let captures = Captures::new(&["a", "b", "c", "d"]);
-    let (out, pattern) = (captures.out("out"), |text: &str| captures.out(text));
-    let text = said(&mut archive(&pattern("*/[ab]"), &out, GATEWAY), 0);
-    assert!(text.contains("1 point, 2 files (2 of them captures"), "{text}");
-    assert_eq!(verdicts(&out), expected(&[("a", "whole"), ("b", "whole")]));
-    assert!(status(&out)["points"][0]["point"].as_str().unwrap().ends_with("+hall"));
-    let none = captures.out("none");
-    fs::rename(captures.path("a"), captures.path("[a")).unwrap();
-    said(&mut archive(&pattern("hall/[a"), &none, GATEWAY), 0);
 }
 
 #[test]

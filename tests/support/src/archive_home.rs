@@ -36,8 +36,7 @@ pub struct Archive {
 impl Archive {
     pub fn new() -> Self {
         let archive = Self { folder: tempfile::tempdir().unwrap() };
-        archive.fill_hall();
-        archive.fill_attic();
+        fill(&archive.captures());
         archive
     }
 
@@ -57,41 +56,48 @@ impl Archive {
     pub fn out(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
+}
 
-    /// The bundled home in six files: two overlap, two are compressed, and their names say nothing of their order.
-    fn fill_hall(&self) {
-        let (header, packets) = packets(&fs::read(root().join(example("test.pcap"))).unwrap());
-        let parts: Vec<&[Vec<u8>]> = packets.chunks(packets.len() / 5 + 1).collect();
-        let hall = self.point("hall");
-        let part = |at: usize| capture(&header, parts[at]);
-        write(&hall, "home.pcap", part(4));
-        write(&hall, "home.pcap.1", part(3));
-        let (even, odd): (Vec<_>, Vec<_>) = parts[2].iter().cloned().enumerate().partition(|(at, _)| at % 2 == 0);
-        for (name, packets) in [("b", even), ("a", odd)] {
-            let packets: Vec<_> = packets.into_iter().map(|(_, packet)| packet).collect();
-            write(&hall, name, capture(&header, &packets));
-        }
-        let mut zipped = GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        zipped.write_all(&part(1)).unwrap();
-        write(&hall, "old.gz", zipped.finish().unwrap());
-        write(&hall, "oldest", zstd::encode_all(&*part(0), 1).unwrap());
-        write(&hall, "README.txt", "captures of the hall");
-        write(&hall, "rotated", "");
-        symlink("nowhere", hall.join("lost")).unwrap();
-        symlink("home.pcap.1", hall.join("latest")).unwrap();
+/// Fills a folder with the rotated files of two capture points, `hall` and `attic`.
+pub fn fill(homes: &Path) {
+    let [hall, attic] = ["hall", "attic"].map(|point| homes.join(point));
+    for (point, fill) in [(hall, fill_hall as fn(&Path)), (attic, fill_attic)] {
+        fs::create_dir_all(&point).unwrap();
+        fill(&point);
     }
+}
 
-    /// A home with IPv6 around midnight, whose last file is cut.
-    fn fill_attic(&self) {
-        let home = Home::new(&Scenario::from_toml(OTHER_SCENARIO).unwrap(), 7);
-        let (header, packets) = packets(&fs::read(home.path("test.pcap")).unwrap());
-        let attic = self.point("attic");
-        let (first, second) = packets.split_at(packets.len() / 2);
-        write(&attic, "1.cap", capture(&header, first));
-        let whole = capture(&header, second);
-        write(&attic, "2.cap", &whole[..whole.len() - 5]);
-        symlink("../hall/home.pcap.1", attic.join("again")).unwrap();
+/// The bundled home in six files: two overlap, two are compressed, and their names say nothing of their order.
+fn fill_hall(hall: &Path) {
+    let (header, packets) = packets(&fs::read(root().join(example("test.pcap"))).unwrap());
+    let parts: Vec<&[Vec<u8>]> = packets.chunks(packets.len() / 5 + 1).collect();
+    let part = |at: usize| capture(&header, parts[at]);
+    write(hall, "home.pcap", part(4));
+    write(hall, "home.pcap.1", part(3));
+    let (even, odd): (Vec<_>, Vec<_>) = parts[2].iter().cloned().enumerate().partition(|(at, _)| at % 2 == 0);
+    for (name, packets) in [("b", even), ("a", odd)] {
+        let packets: Vec<_> = packets.into_iter().map(|(_, packet)| packet).collect();
+        write(hall, name, capture(&header, &packets));
     }
+    let mut zipped = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    zipped.write_all(&part(1)).unwrap();
+    write(hall, "old.gz", zipped.finish().unwrap());
+    write(hall, "oldest", zstd::encode_all(&*part(0), 1).unwrap());
+    write(hall, "README.txt", "captures of the hall");
+    write(hall, "rotated", "");
+    symlink("nowhere", hall.join("lost")).unwrap();
+    symlink("home.pcap.1", hall.join("latest")).unwrap();
+}
+
+/// A home with IPv6 around midnight, whose last file is cut.
+fn fill_attic(attic: &Path) {
+    let home = Home::new(&Scenario::from_toml(OTHER_SCENARIO).unwrap(), 7);
+    let (header, packets) = packets(&fs::read(home.path("test.pcap")).unwrap());
+    let (first, second) = packets.split_at(packets.len() / 2);
+    write(attic, "1.cap", capture(&header, first));
+    let whole = capture(&header, second);
+    write(attic, "2.cap", &whole[..whole.len() - 5]);
+    symlink("../hall/home.pcap.1", attic.join("again")).unwrap();
 }
 
 /// `sizeleak archive` of captures into a folder of results, by the bundled model.
