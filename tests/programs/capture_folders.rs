@@ -1,17 +1,13 @@
 //! Folders of captures as they are in the field: odd files are named, damaged captures are read on, nothing hangs.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use support::home::Home;
 use support::injected::{Answers, COMMANDS, Traffic, honest, run};
-use support::programs::{example, feed, root, stderr, stdout, with, write};
+use support::programs::{example, root, write};
 
 const KINDS: [&str; 2] = ["--kind", "flow,identification,notice,summary"];
 
@@ -26,24 +22,6 @@ fn make_pipe(path: &Path) {
 
 fn bundled() -> Vec<u8> {
     fs::read(root().join(example("test.pcap"))).unwrap()
-}
-
-#[test]
-fn captures_are_recognised_by_content_whatever_their_names() {
-    let home = Home::bundled();
-    let answers = stdout(&mut home.sizeleak("run pipeline.toml --quiet --format ndjson"));
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(&bundled()).unwrap();
-    for (name, content) in [
-        ("monday", bundled()),
-        ("capture.toml", bundled()),
-        ("packed", gzip.finish().unwrap()),
-        ("packed.bin", zstd::encode_all(&*bundled(), 1).unwrap()),
-    ] {
-        write(home.folder(), name, content);
-        let run = format!("run {name} --gateway 192.168.1.20 --model model.toml --quiet --format ndjson");
-        assert!(stdout(&mut home.sizeleak(&run)) == answers, "{name}");
-    }
 }
 
 #[test]
@@ -77,24 +55,6 @@ fn a_pipe_that_is_named_is_read() {
     assert_eq!((answers.untunnelled().len(), answers.code), (COMMANDS, Some(0)), "{}", answers.stderr);
 }
 
-#[test]
-fn a_capture_that_cannot_be_read_is_named_and_the_others_go_on() {
-    let honest = honest().untunnelled();
-    for (name, content) in
-        [("bad.pcap", &b"\xff\xff\xff\xff damaged"[..]), ("empty.pcapng", b""), ("text.pcap.gz", b"text")]
-    {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), "home.pcap", bundled());
-        write(folder.path(), "README.txt", "captures of a home");
-        write(folder.path(), name, content);
-        let answers = answers_below(folder.path());
-        assert!(answers.untunnelled() == honest, "{name}: {}", answers.untunnelled().len());
-        assert_eq!(answers.code, Some(1), "{name}");
-        let error = answers.stderr.lines().last().unwrap();
-        assert!(error.contains(name) && answers.stderr.contains("README.txt: is no capture"), "{}", answers.stderr);
-    }
-}
-
 /// One header is damaged, in each of twelve places, in one of three ways after the other.
 #[test]
 fn one_damaged_header_costs_few_commands() {
@@ -121,19 +81,4 @@ fn one_damaged_header_costs_few_commands() {
     }
     println!("{:.1} of {COMMANDS} commands on average of {runs} runs", f64::from(kept as u32) / f64::from(runs));
     assert!(kept >= (COMMANDS - 2) * runs as usize, "{kept} in {runs} runs");
-}
-
-#[test]
-fn a_damaged_capture_gives_the_same_bytes_with_one_file_or_a_pipe() {
-    let mut damaged = bundled();
-    let place = 24 + Traffic::bundled().0.iter().take(900).map(|(_, frame)| 16 + frame.len()).sum::<usize>();
-    damaged[place + 8..place + 12].fill(0xff);
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "damaged.pcap", &damaged);
-    let from_file = with("capture", file.to_str().unwrap()).output().unwrap();
-    let from_pipe = feed(with("capture", "-"), damaged);
-    assert_eq!((from_file.status.code(), from_pipe.status.code()), (Some(0), Some(0)), "{}", stderr(&from_pipe));
-    let rows = |stream: Vec<u8>| feed(with("sizeleak", "frames --kind packets"), stream).stdout;
-    let (of_file, of_pipe) = (rows(from_file.stdout), rows(from_pipe.stdout));
-    assert!(of_file == of_pipe && !of_file.is_empty());
 }

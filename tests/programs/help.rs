@@ -99,19 +99,6 @@ fn help_is_what_it_was() {
     }
 }
 
-#[test]
-fn manual_pages_explain_options_that_the_short_help_leaves_out() {
-    let folder = tempfile::tempdir().unwrap();
-    stdout(with("sizeleak", "docs man -o").arg(folder.path()));
-    for (page, texts) in [
-        ("sizeleak-run.1", ["Write the latencies to FILE", "Serve metrics for Prometheus"]),
-        ("command-segmenter.1", ["Records of one flow may be this much later", "Keep the right to open any file"]),
-    ] {
-        let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
-        assert!(texts.iter().all(|words| text.contains(words)), "{page}:\n{text}");
-    }
-}
-
 /// Pages that show commands, from the top of the project.
 const PAGES: [&str; 4] = ["README.md", "docs/*.md", "examples/**/*.md", "deploy/**/*.md"];
 

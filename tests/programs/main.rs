@@ -19,7 +19,6 @@ mod check_stage;
 mod checkpoints;
 mod clocks;
 mod comparing;
-mod discovery;
 mod embedding;
 mod escaping;
 mod evaluation;

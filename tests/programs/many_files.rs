@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::processors;
 
-use support::programs::{GATEWAY, example, pipe, root, sizeleak, stderr, stdout, with, write};
+use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
 use support::rotation::packets;
 use support::timeless::without_summary;
 
@@ -114,45 +114,6 @@ fn several_files_give_the_same_bytes_on_one_core_and_on_two() {
     }
 }
 
-/// An archive as it is in the field: two halves of the bundled capture, the second cut, and files that are none, damaged
-/// or not there.
-fn archive(folder: &Path) {
-    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
-    let (_, packets) = packets(&capture);
-    let lengths = |count: usize| packets.iter().take(count).map(Vec::len).sum::<usize>();
-    let middle = 24 + lengths(2000);
-    write(folder, "b-first.pcap", &capture[..middle]);
-    write(folder, "d-cut.pcap", [&capture[..24], &capture[middle..capture.len() - 5]].concat());
-    let mut damaged = capture[..middle].to_vec();
-    let place = 24 + lengths(900);
-    damaged[place + 8..place + 12].fill(0xff);
-    write(folder, "e-damaged.pcap", damaged);
-    write(folder, "empty", "");
-    write(folder, "f-event.pcap", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
-    write(folder, "notes.txt", "captures of a home\n");
-    write(folder, "photo.jpg", b"\xff\xd8\xff\xe0 JFIF");
-    symlink("nowhere", folder.join("a-lost.pcap")).unwrap();
-    symlink("nowhere", folder.join("latest")).unwrap();
-    // Like a file that nobody may read, but for root too.
-    symlink("c-loop.pcap", folder.join("c-loop.pcap")).unwrap();
-}
-
-/// What is said of each of them, in the order in which it was found: first, who cannot be opened, then damage by time.
-const SAID: [(&str, &str); 9] = [
-    ("a-lost.pcap", "is a link to nothing"),
-    ("c-loop.pcap", "Too many levels of symbolic links"),
-    ("empty", "is empty"),
-    ("f-event.pcap", "is a Git LFS pointer"),
-    ("latest", "is a link to nothing"),
-    ("notes.txt", "is no capture: it begins with the text"),
-    ("photo.jpg", "is no capture: it begins with the bytes ff d8 ff e0"),
-    ("e-damaged.pcap", "is damaged at byte "),
-    ("d-cut.pcap", "is cut at byte "),
-];
-
-/// Those of them that do not fail a run: they are not named like captures, or packets were found behind the damage.
-const NO_ERRORS: [&str; 5] = ["empty", "latest", "notes.txt", "photo.jpg", "e-damaged.pcap"];
-
 /// The lines about captures of the archive at the end of what was said, where each begins with the stage's name.
 fn lines_of_captures(output: &Output, folder: &Path) -> Vec<String> {
     let said = stderr(output);
@@ -163,56 +124,6 @@ fn lines_of_captures(output: &Output, folder: &Path) -> Vec<String> {
 fn assert_lines(lines: &[String], expected: &[(&str, &str)]) {
     let is_one = |(line, (name, words)): (&String, &(&str, &str))| line.starts_with(&format!("{name}: {words}"));
     assert!(lines.len() == expected.len() && lines.iter().zip(expected).all(is_one), "{lines:#?}");
-}
-
-/// A run over captures with the bundled model.
-fn run_over(options: &str, inputs: &[PathBuf]) -> Output {
-    let model = example("model.toml");
-    let mut command = sizeleak(&format!("run --gateway {GATEWAY} --model {model} --format ndjson {options}"));
-    command.args(inputs).output().unwrap()
-}
-
-#[test]
-fn every_file_of_a_folder_that_was_not_read_whole_has_a_line_at_the_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    archive(folder.path());
-    let read = run_over("--kind identification", &["b-first.pcap", "d-cut.pcap", "e-damaged.pcap"].map(path));
-    let below = [folder.path().to_owned()];
-    let options = "--kind identification --set capture.recursive=true";
-    let output = run_over(options, &below);
-    assert!(output.stdout == read.stdout && !output.stdout.is_empty(), "{}", stderr(&output));
-    assert_eq!(output.status.code(), Some(1));
-    assert_lines(&lines_of_captures(&output, folder.path()), &SAID);
-    // The first error comes last, as ever.
-    assert!(stderr(&output).lines().last().unwrap().contains("`capture`: "), "{}", stderr(&output));
-
-    let verbose = run_over(&format!("{options} -v"), &below);
-    assert_lines(&lines_of_captures(&verbose, folder.path()), &SAID);
-    let quiet = run_over(&format!("{options} --quiet"), &below);
-    let errors: Vec<_> = SAID.into_iter().filter(|(name, _)| !NO_ERRORS.contains(name)).collect();
-    assert_lines(&lines_of_captures(&quiet, folder.path()), &errors);
-    assert!(verbose.stdout == output.stdout && quiet.stdout == output.stdout);
-    let processes = run_over(&format!("{options} --mode processes"), &below);
-    assert!(processes.stdout == output.stdout);
-    assert_lines(&lines_of_captures(&processes, folder.path()), &SAID);
-}
-
-#[test]
-fn capture_in_a_pipe_names_the_files_and_the_others_are_read() {
-    let folder = tempfile::tempdir().unwrap();
-    archive(folder.path());
-    let mut capture = with("capture", "--recursive");
-    capture.arg(folder.path());
-    let filter = with("flow-filter", &format!("--gateway {GATEWAY}"));
-    let commands = with("command-segmenter", "--algorithm gap");
-    let outputs = pipe(vec![capture, filter, with("record-sizer", ""), commands, sizeleak("frames --kind command")]);
-    let mut lines = lines_of_captures(&outputs[0], folder.path());
-    // The first error comes last, as ever.
-    assert_eq!(lines.pop().as_ref(), lines.first());
-    assert_lines(&lines, &SAID);
-    assert_eq!(outputs[0].status.code(), Some(1));
-    assert!(outputs[4].stdout.split(|byte| *byte == b'\n').count() > 300);
 }
 
 /// Captures of one command each, for the labels of the bundled home that have one action, which is their name.
