@@ -1,7 +1,7 @@
 //! The life of a home over weeks: its habits, attacks on it, and its commands as frames.
 
 use sizeleak_frame::Command;
-use sizeleak_simulator::scenario::{Attack, AttackKind, Holiday};
+use sizeleak_simulator::scenario::{Attack, AttackKind};
 use sizeleak_simulator::{Scenario, Simulation, TestForm, Truth, simulate_as};
 use support::home::living;
 use support::streams::frames_of;
@@ -122,26 +122,4 @@ fn a_rhythm_is_played_at_its_times_with_its_devices() {
         let error = living(0).play(text).unwrap_err().to_string();
         assert!(error.contains(fault), "{error}");
     }
-}
-
-#[test]
-fn values_that_cannot_be_lived_are_errors() {
-    let fault = |habits: &str| {
-        Scenario::from_toml(&format!("[habits]\n{habits}")).map_or_else(|error| error.to_string(), |_| String::new())
-    };
-    for (habits, key) in [
-        ("days = 5000", "habits.days"),
-        ("time-zone = \"Moon\"", "habits.time-zone"),
-        ("free-commands = -1.0", "habits.free-commands"),
-        ("days = 3\nattack = [{ kind = \"burst\", day = 3 }]", "habits.attack.day"),
-        ("routine = [{ at = \"07:00:00\", commands = [{ fly = 1 }] }]", "habits.routine.commands"),
-        ("routine = [{ at = \"07:00:00\", commands = [] }]", "habits.routine.commands"),
-        ("attack = [{ kind = \"flood\", day = 0 }]", "flood"),
-    ] {
-        assert!(fault(habits).contains(key), "{habits}: {}", fault(habits));
-    }
-    let holiday = Holiday { day: 9, days: 1 };
-    let mut scenario = living(3);
-    scenario.habits.holidays = vec![holiday];
-    assert!(scenario.check().unwrap_err().to_string().contains("habits.holiday.day"));
 }

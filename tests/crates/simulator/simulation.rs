@@ -374,22 +374,6 @@ fn numbers_of_replies_and_device_ids_follow_the_scenario() {
     assert!(varies, "sizes should depend on the device");
 }
 
-#[test]
-fn simulations_are_written_as_five_files() {
-    let simulation = simulate(&small(), 1).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new");
-    simulation.write_to(&path).unwrap();
-    let read = |name: &str| std::fs::read(path.join(name)).unwrap();
-    assert_eq!(read("learn.pcap"), simulation.learn.bytes);
-    assert_eq!(read("test.pcap"), simulation.test.bytes);
-    assert_eq!(read("learn.csv"), simulation.learn.labels.as_bytes());
-    assert_eq!(read("test.csv"), simulation.test.labels.as_bytes());
-    assert_eq!(read("inventory.toml"), simulation.inventory.as_bytes());
-    let error = simulation.write_to(path.join("test.csv")).unwrap_err().to_string();
-    assert!(error.contains("test.csv cannot be created"), "{error}");
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
