@@ -29,5 +29,5 @@ pages! {
     archive archives archives_kept audit bad_input check_stage command_line evaluated_figures evaluation
     evaluation_refused exports foreign_stages inputs interfaces kinds_without_a_model label_clocks label_forms
     learned_sizes learning learning_curves many_files measure messages one_or_none output_names outputs pad pictures
-    plot profiles record report saved_streams scenarios states strip survey time_ranges tunnels unsaid
+    plot profiles record report report_inputs saved_streams scenarios states strip survey time_ranges tunnels unsaid
 }

@@ -1,11 +1,10 @@
 //! Parquet files open in Arrow, and hold the same values as CSV of the same frames, with lists whole.
 
-use std::fs;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use sizeleak_frame::KINDS;
-use support::programs::{example, feed, pipe, seven, sizeleak, stderr, stdout, write};
+use support::programs::{example, feed, pipe, seven, sizeleak, stderr, write};
 
 /// Prints the columns of a file with their types, its rows as text, and what wrote it.
 const READER: &str = r#"
@@ -120,16 +119,6 @@ fn arrow_reads_the_values_of_csv() {
     // The seven stages make no deviation.
     let missing: Vec<_> = KINDS.iter().filter(|kind| **kind != "deviation" && !seen.contains(kind)).collect();
     assert!(missing.is_empty(), "{missing:?} were not compared");
-}
-
-#[test]
-fn a_run_writes_its_results() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("commands.parquet");
-    stdout(sizeleak("run pipeline.toml --quiet --format parquet -o").arg(&file));
-    let bytes = fs::read(&file).unwrap();
-    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    assert_eq!(stdout(&mut sizeleak("run pipeline.toml --quiet --format parquet")), bytes, "a pipe takes it too");
 }
 
 /// `script` gives a program a terminal.

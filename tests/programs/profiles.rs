@@ -30,20 +30,6 @@ fn time_ns(frame: &Value) -> i64 {
     frame["time_ns"].as_i64().unwrap()
 }
 
-#[test]
-fn a_profile_is_the_same_from_every_form_of_answers() {
-    let (home, _) = Home::of_weeks();
-    let expected = home.text_of("p.toml");
-    fs::create_dir(home.path("many")).unwrap();
-    for name in ["answers.ndjson", "answers.parquet", "many/answers.parquet"] {
-        home.text(&format!("run learned.commands --model model.toml -q -o {name}"));
-    }
-    for form in ["answers.ndjson", "answers.parquet", "many", "learned.frames learned.frames"] {
-        home.text(&format!("profile {form} --time-zone Europe/Berlin -q -o again.toml"));
-        assert!(home.text_of("again.toml") == expected, "{form}");
-    }
-}
-
 /// Where a clock is set back and the gateway connects anew, later answers were taken for a burst at the time before.
 #[test]
 fn a_clock_that_is_set_back_makes_no_deviation() {
@@ -80,33 +66,6 @@ fn a_clock_that_is_set_back_makes_no_deviation() {
     let found = frames_of(&piped.stdout);
     let after = found.iter().filter(|frame| matches!(frame, Frame::Deviation(one) if one.time_ns >= middle)).count();
     assert_eq!(after, 0);
-}
-
-#[test]
-fn answers_of_a_time_make_the_profile_and_the_deviations() {
-    let (home, attack_ns) = Home::of_weeks();
-    let [before, behind] = [-2, 1].map(|days| sizeleak_text::utc(attack_ns + days * DAY_NS));
-    let all = of_kind("identification", &home.text("frames attacked.frames --kind identification --format ndjson -q"));
-    let early = all.iter().filter(|answer| time_ns(answer) < attack_ns - 2 * DAY_NS).count();
-    assert!(early > 0 && early < all.len());
-    // Cut by `profile`, or by `run` before it.
-    home.text(&format!("profile attacked.frames --until {before} -q -o one.toml"));
-    for name in ["early.frames", "early.ndjson", "early.parquet"] {
-        home.text(&format!("run attacked.frames --until {before} -q -o {name}"));
-        home.text(&format!("profile {name} -q -o other.toml"));
-        assert!(home.text_of("one.toml") == home.text_of("other.toml"), "{name}");
-    }
-    for (command, output, what) in [("profile", "one.toml", "answers"), ("run", "early.frames", "rows")] {
-        let told = stderr(&home.run(&format!("{command} attacked.frames --until {before} -o {output}")));
-        assert!(told.contains(&format!("{early} of {} {what} are before {before}", all.len())), "{told}");
-    }
-    // What deviates is that of the whole, as far as it is of the time.
-    let detect = "detect attacked.frames --profile p.toml -q --format ndjson";
-    let whole = home.text(detect);
-    assert!(!whole.is_empty());
-    assert_eq!(home.text(&format!("{detect} --since {before}")), whole);
-    assert_eq!(home.text(&format!("{detect} --since {behind}")), "");
-    assert_eq!(home.text(&format!("{detect} --until {before}")), "");
 }
 
 #[test]

@@ -328,36 +328,6 @@ fn ctrl_c_ends_after_the_command_and_writes_everything() {
 }
 
 #[test]
-fn a_home_of_one_device_is_expected_to_take_the_commands_that_it_takes() {
-    let bench = Bench::new();
-    let seen = bench.path("seen");
-    for (folder, actions) in [("one", "\"toggle\""), ("two", "\"lock\", \"unlock\""), ("three", "\"a\", \"b\", \"c\"")]
-    {
-        let inventory = format!("[[device]]\nname = \"device\"\ncount = 1\nactions = [{actions}]\n");
-        fs::write(bench.path("inventory.toml"), inventory).unwrap();
-        let recorded = |folder: &str, more: &str| {
-            let mut command = sizeleak(&format!("record {more}"));
-            command.arg("--inventory").arg(bench.path("inventory.toml")).arg("-o").arg(bench.path(folder));
-            let output = run(command.args(["--do", &format!("cat >> {}", seen.display())]));
-            assert!(output.status.success(), "{}", stderr(&output));
-            stderr(&output)
-        };
-        let plan = recorded(folder, "--dry-run");
-        recorded(folder, "--labels-only --pause 1ms");
-        let sent = fs::read_to_string(&seen).unwrap().lines().count();
-        fs::remove_file(&seen).unwrap();
-        // The last one to learn from ends it, before one is held back.
-        assert!(sent < 60 && plan.starts_with(&format!("about {} commands, ", sent + 1)), "{sent} sent: {plan}");
-        assert!(plan.contains("this home has no command that tells its sizes apart"), "{plan}");
-        let few = recorded(folder, "--dry-run --max-commands 6");
-        assert!(few.starts_with("about 6 commands, ") && few.lines().count() == 7, "{few}");
-        let stopped = recorded(&format!("{folder}-few"), "--labels-only --pause 1ms --max-commands 2");
-        assert!(stopped.contains("as many commands as `--max-commands` allows: 2 commands"), "{stopped}");
-        fs::remove_file(&seen).unwrap();
-    }
-}
-
-#[test]
 fn a_recording_of_kinds_says_what_is_known_and_a_next_step_that_works() {
     let device = "[command]\nmost-actions = 1\n[[device]]\nname = \"plug\"\ncount = 1\nactions = [\"on\", \"timer\"]\n";
     let bench = Bench::of(device, "");

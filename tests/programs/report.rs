@@ -5,10 +5,8 @@ use std::sync::LazyLock;
 
 use roxmltree::{Document, Node};
 use serde_json::Value;
-use support::home::{Home, assert_fails, run};
-use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
-
-use crate::evaluation::home_with_kinds;
+use support::home::Home;
+use support::programs::{GATEWAY, example, root, sizeleak, stdout, write};
 
 fn text(arguments: &str) -> String {
     String::from_utf8(stdout(&mut sizeleak(arguments))).unwrap()
@@ -58,11 +56,6 @@ fn column(page: &Document<'_>, figure: &str, name: &str) -> Vec<f64> {
 
 fn numbers(list: &Value, key: &str) -> Vec<f64> {
     list.as_array().unwrap().iter().filter_map(|row| row[key].as_f64()).collect()
-}
-
-/// Whether a page has a section.
-fn has(page: &Document<'_>, section: &str) -> bool {
-    page.descendants().any(|node| node.attribute("id") == Some(section))
 }
 
 /// The page of the bundled model.
@@ -139,17 +132,6 @@ fn the_page_loads_nothing_and_its_script_is_the_only_one_that_may_run() {
 }
 
 #[test]
-fn the_same_input_gives_the_same_bytes_wherever_they_are_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let [one, other] = ["one.html", "other.html"].map(|name| folder.path().join(name));
-    let model = write(folder.path(), "model.toml", small_model());
-    for path in [&one, &other] {
-        stdout(&mut sizeleak(&format!("report --model {} --quick -q -o {}", model.display(), path.display())));
-    }
-    assert_eq!(fs::read(one).unwrap(), fs::read(other).unwrap());
-}
-
-#[test]
 fn names_from_outside_stay_text() {
     const NAME: &str = "</script><img src=x onerror=alert(1)>|`*_";
     let folder = tempfile::tempdir().unwrap();
@@ -167,89 +149,6 @@ fn names_from_outside_stay_text() {
 }
 
 #[test]
-fn markdown_has_the_same_sections_and_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("r.md");
-    let written = |model: &str| {
-        stdout(&mut sizeleak(&format!("report --model {model} --quick -q -o {}", file.display())));
-        fs::read_to_string(&file).unwrap()
-    };
-    let small = write(folder.path(), "model.toml", small_model()).display().to_string();
-    assert_eq!(
-        written(&small).replace(" --format=markdown", ""),
-        text(&format!("report --model {small} --quick -q --format=markdown")).replace(" --format=markdown", "")
-    );
-    let markdown = written(&example("model.toml"));
-    let headings = |text: &str, before: &str, after: &str| -> Vec<String> {
-        let lines = text.lines().filter_map(|line| Some(line.strip_prefix(before)?.strip_suffix(after)?.to_owned()));
-        lines.filter(|heading| heading != "Cheapest fix").collect()
-    };
-    assert_eq!(headings(&markdown, "## ", "").len(), 8, "{markdown}");
-    let of_page = headings(&PAGE, "<h2>", "</h2>");
-    assert!(of_page.ends_with(&headings(&markdown, "## ", "")), "{of_page:?}");
-    assert!(markdown.contains("| Exact command | 5.9 % | 62.1 % | ≤ 62.5 % |"), "{markdown}");
-    // It has tables in place of drawings, of which nothing is said.
-    assert!(["A bar", "Each mark", "Each dot", "colour."].iter().all(|words| !markdown.contains(words)), "{markdown}");
-}
-
-#[test]
-fn each_input_alone_gives_a_page_that_says_what_else_to_give() {
-    let (weeks, _) = Home::of_weeks();
-    let [answers, profile, deviations] =
-        ["attacked.frames", "p.toml", "deviations.frames"].map(|name| weeks.path(name).display().to_string());
-    let (model, test) = (example("model.toml"), test());
-    let all = ["sizes", "padding", "measured", "calibration", "habits", "deviations", "latency"];
-    let page = |given: &str| text(&format!("report {given} --quick -q"));
-    for (given, page, sections) in [
-        (format!("--model {model}"), PAGE.clone(), &["sizes", "padding"][..]),
-        (test.clone(), page(&test), &["measured"]),
-        (format!("{test} --model {model}"), HOME_PAGE.clone(), &["sizes", "padding", "measured", "calibration"]),
-        (answers.clone(), page(&answers), &["latency"]),
-        (profile.clone(), page(&profile), &["habits"]),
-        (deviations.clone(), page(&deviations), &["deviations", "latency"]),
-        (
-            "answers, profile, deviations".to_owned(),
-            page(&format!("{answers} {profile} {deviations}")),
-            &["habits", "deviations", "latency"],
-        ),
-    ] {
-        let page = parsed(&page);
-        let page = Document::parse(&page).unwrap();
-        let there: Vec<&str> = all.into_iter().filter(|section| has(&page, section)).collect();
-        assert_eq!(there, sections, "{given}");
-        let missing = page.descendants().filter(|node| node.attribute("class") == Some("part missing")).map(words);
-        let missing: Vec<String> = missing.collect();
-        assert!(missing.len() == 1 && missing[0].trim().starts_with("What is left out"), "{given}: {missing:?}");
-        assert!(missing[0].contains("sizeleak ") || missing[0].contains("--quick"), "{given}: {missing:?}");
-    }
-}
-
-#[test]
-fn the_page_has_the_warnings_of_a_model_and_what_its_sizes_are_of() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = |model: &str| {
-        let model = write(folder.path(), "m.toml", model).display().to_string();
-        text(&format!("report --model {model} --quick -q --format=markdown"))
-    };
-    let doubtful = small_model().replace("[learned]\n", "[learned]\nwarnings = [\"label `on` more often\"]\n");
-    let doubtful = page(&doubtful);
-    let warning = "The model was learned with a warning, and so are these figures: label `on` more often.";
-    assert!(doubtful.contains(warning), "{doubtful}");
-    for place in ["A message without any action has 67 bytes.", "the exact command is named."] {
-        let plaintext = format!("{place} Bytes are of plaintext: on the wire, a record has 24 more.");
-        assert!(doubtful.contains(&plaintext), "{doubtful}");
-    }
-    let blocks = small_model().replace("AES_128_GCM_SHA256", "AES_128_CBC_SHA").replace("[24, 24]", "[37, 52]");
-    let blocks = page(&blocks);
-    assert!(blocks.contains("on the wire, a record has 37 to 52 more."), "{blocks}");
-    assert!(
-        blocks.contains("What would stop the leak is not known: padding starts from the plaintext sizes"),
-        "{blocks}"
-    );
-    assert!(!page(&small_model()).contains("learned with a warning"));
-}
-
-#[test]
 fn a_stream_with_deviations_does_not_count_its_answers_twice() {
     let (weeks, _) = Home::of_weeks();
     let commands = |given: &str| {
@@ -258,62 +157,5 @@ fn a_stream_with_deviations_does_not_count_its_answers_twice() {
     };
     let both = commands("attacked.frames deviations.frames");
     assert!(both > 100.0 && (both - commands("attacked.frames")).abs() < 1e-9, "{both}");
-}
-
-#[test]
-fn a_cut_stream_gives_a_page_of_what_is_before_the_cut() {
-    let folder = tempfile::tempdir().unwrap();
-    let frames = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames"));
-    let cut = write(folder.path(), "cut.frames", &frames[..frames.len() / 2]);
-    let output = run(&mut sizeleak(&format!("report {} -q", cut.display())));
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the report covers what is before the damage"), "{}", stderr(&output));
-    let page = String::from_utf8(output.stdout).unwrap();
-    assert!(page.contains("By their own probabilities, the answers name the exact actions of"), "{}", &page[..2000]);
-}
-
-#[test]
-fn a_model_of_kinds_leaves_out_its_own_figures_and_nothing_else() {
-    let home = home_with_kinds(3);
-    let [capture, labels, model, answers] =
-        ["test.pcap", "test.csv", "kinds.toml", "answers.frames"].map(|name| home.path(name).display().to_string());
-    let captures = format!("{capture} --labels {labels} --gateway {GATEWAY}");
-    stdout(&mut sizeleak(&format!("run {capture} --model {model} --gateway {GATEWAY} -q -o {answers}")));
-    let (weeks, _) = Home::of_weeks();
-    let profile = weeks.path("p.toml").display().to_string();
-    let devices = format!("--inventory {}", home.path("inventory.toml").display());
-    let inventory = format!("{captures} {devices}");
-    for (given, sections) in [
-        (&captures, &["seen", "measured", "calibration"][..]),
-        (&inventory, &["seen", "measured", "calibration"]),
-        (&answers, &["seen", "latency"]),
-        (&profile, &["habits"]),
-    ] {
-        let page = parsed(&text(&format!("report {given} --model {model} --quick -q")));
-        let page = Document::parse(&page).unwrap();
-        assert!(sections.iter().all(|section| has(&page, section)), "{given}");
-        assert!(["sizes", "anonymity", "padding", "countermeasures"].iter().all(|section| !has(&page, section)));
-        let missing = page.descendants().find(|node| node.attribute("class") == Some("part missing")).map(words);
-        let why = "There are no figures, since the model has no sizes of actions.";
-        assert!(missing.as_ref().is_some_and(|missing| missing.contains(why)), "{given}: {missing:?}");
-    }
-    let page = parsed(&text(&format!("report {captures} --model {model} --quick -q")));
-    let page = Document::parse(&page).unwrap();
-    let evaluation = json(&format!("evaluate {captures} --model {model} --format=json -q"));
-    let first = page.descendants().find(|node| node.has_tag_name("h1")).map(words).unwrap();
-    assert_eq!(first, evaluation["conclusion"]["sentence"].as_str().unwrap());
-    let tile = |title| page.descendants().find(|node| node.attribute("aria-label") == Some(title)).map(words);
-    assert!(tile("Exact command").unwrap().contains("measured"));
-    let number = tile("Number of actions").unwrap();
-    assert!(!number.contains('%'), "all commands have one action, which is nothing to name: {number}");
-    // Alone, such a model has nothing to say; nor do its devices make it one of sizes.
-    for more in ["", &devices] {
-        let fault = "the model has no sizes of actions, only kinds of labelled commands";
-        let output = run(&mut sizeleak(&format!("report --model {model} --quick {more}")));
-        assert_fails(&output, 1, &[fault]);
-        for command in ["audit", "pad"] {
-            let output = run(&mut sizeleak(&format!("{command} --model {model} {more}")));
-            assert_fails(&output, 1, &[&format!("{model}: {fault}")]);
-        }
-    }
+    Document::parse(&parsed(&weeks.text("report p.toml -q"))).expect("the page of a profile is well formed");
 }
