@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Output;
+use std::thread;
 use support::segmenters;
 
 use serde_json::Value;
@@ -36,7 +37,7 @@ fn words(text: &str) -> Vec<String> {
 #[test]
 fn all_seven_stages_pass() {
     let model = example("model.toml");
-    for (kind, stage, arguments) in [
+    let stages = [
         ("nothing", "capture", example("test.pcap")),
         ("packets", "flow-filter", format!("--gateway {GATEWAY} --allow-absent")),
         ("segments", "record-sizer", String::new()),
@@ -45,10 +46,16 @@ fn all_seven_stages_pass() {
         ("command", "epsilon-corrector", format!("--model {model}")),
         ("correction", "decomposer", format!("--model {model}")),
         ("identification", "pruner", format!("--model {model}")),
-    ] {
-        let path = program(stage).get_program().to_str().unwrap().to_owned();
-        assert_passes(&["--kind", kind], &[vec![path, "--quiet".to_owned()], words(&arguments)].concat());
-    }
+    ];
+    // They wait most of the time.
+    thread::scope(|scope| {
+        for (kind, stage, arguments) in stages {
+            scope.spawn(move || {
+                let path = program(stage).get_program().to_str().unwrap().to_owned();
+                assert_passes(&["--kind", kind], &[vec![path, "--quiet".to_owned()], words(&arguments)].concat());
+            });
+        }
+    });
 }
 
 #[test]

@@ -158,8 +158,8 @@ fn guessing_times_one_and_a_twentieth_costs_over_a_third_more_bytes_with_a_table
 fn a_target_costs_no_more_than_the_table_of_any_budget_that_reaches_it() {
     let (_, rows, bytes) = home();
     let frontier = search(&rows).frontier();
-    for budget in 0..=40 {
-        let of_budget = frontier.best(Goal::Budget(f64::from(budget) * 0.02 * bytes)).unwrap();
+    for budget in 0..=20 {
+        let of_budget = frontier.best(Goal::Budget(f64::from(budget) * 0.04 * bytes)).unwrap();
         let of_target = frontier.best(Goal::Target(of_budget.leakage)).unwrap();
         assert!(of_target.added_bytes <= of_budget.added_bytes, "{budget}: {of_target:?} {of_budget:?}");
     }
