@@ -11,12 +11,17 @@
 mod audit {
     mod brute_force;
     mod bundled_home;
+    mod costs;
     mod countermeasure_oracles;
+    mod guard;
+    mod model_observer;
+    mod padded_outputs;
     mod padding_bundled_home;
     mod refusals;
     mod table_oracles;
     mod table_source;
     mod tunnel_oracles;
+    mod tunnels;
 }
 mod capture {
     mod captures;

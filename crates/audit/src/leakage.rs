@@ -271,14 +271,3 @@ fn named_by_number(observation: &Observation) -> Vec<f64> {
     }
     named
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_never_rounded_to_nothing_or_everything() {
-        let shown = [1.0, 0.9996, 0.98, 0.056, 0.0023, 0.0002].map(share_in_words);
-        assert_eq!(shown, ["100 %", "99.9 %", "98 %", "6 %", "0.2 %", "less than 0.1 %"]);
-    }
-}

@@ -207,20 +207,3 @@ impl JudgedPolicy {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn costs_are_expected_over_commands() {
-        let row = |bytes, probability| SizeRow { bytes, commands: 1.0, probability, greatest: probability, plogp: 0.0 };
-        let rows = [row(10, 0.75), row(30, 0.25)];
-        let cost = PaddingCost::of(&rows, &PaddingPolicy::Multiple { bytes: 16 });
-        assert_eq!(cost, PaddingCost { command_bytes: 15.0, added_bytes: 5.0 });
-        assert!((cost.share() - 1.0 / 3.0).abs() < 1e-12 && (cost.megabytes_a_day(1000.0) - 0.005).abs() < 1e-12);
-        let random = PaddingCost::of(&rows, &"random:6".parse().unwrap());
-        assert!((random.added_bytes - 3.0).abs() < 1e-12);
-        assert!(PaddingCost::of(&[], &PaddingPolicy::Padme).share().abs() < 1e-12);
-    }
-}
