@@ -1,7 +1,8 @@
 //! Actions, the basis of sizes, scopes, and models whose messages grow.
 
 use sizeleak_model::{
-    Action, Basis, Model, Provenance, ReplyBytesModel, ReplyClass, Scope, ServiceName, SingleReplies, SizeError, WireSize,
+    Action, Basis, Model, Provenance, ReplyBytesModel, ReplyClass, Scope, ServiceName, SingleReplies, SizeError,
+    WireSize,
 };
 
 use super::samples::model;
@@ -81,7 +82,8 @@ fn names_are_compared_without_case() {
 fn how_probable_unfit_sizes_are_is_said_once() {
     let mut learned = model().learned;
     learned.certainty = 0.04;
-    let said = |learned: &Provenance| learned.unfit_for_figures().unwrap().matches("right with a probability of").count();
+    let said =
+        |learned: &Provenance| learned.unfit_for_figures().unwrap().matches("right with a probability of").count();
     assert_eq!(said(&learned), 1);
     learned.warnings = vec!["few labels".to_owned()];
     assert_eq!(said(&learned), 1);
