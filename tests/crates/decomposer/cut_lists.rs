@@ -230,7 +230,7 @@ fn candidates_that_replies_chose_keep_their_odds_by_other_habits_and_where_they_
                 [on, off, dim].into_iter().zip(40..).map(|(count, size): (u32, i64)| i64::from(count) * size).sum();
             let class = RecurringClass { bytes, replies: [on + off, dim].into(), share: 0.2 };
             let names: Vec<&str> = first.iter().map(|(name, _)| &**name).collect();
-            let again = with_habits(limit, size, replies, &EPSILONS, &unlike, &[class.clone()]);
+            let again = with_habits(limit, size, replies, &EPSILONS, &unlike, std::slice::from_ref(&class));
             let same_class = |one: &&Candidate| {
                 one.actions != *first && one.actions.iter().map(|(name, _)| &**name).eq(names.iter().copied())
             };

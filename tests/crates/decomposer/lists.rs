@@ -194,7 +194,7 @@ fn sized(sizes: [i64; 4]) -> Model {
 
 /// The sums that a list is of, each once: the sizes of its single actions, their ε and weight beside the heaviest, and their
 /// probability.
-fn sums(model: &Model, range: [u64; 2], epsilons: &[(i64, f64)]) -> Vec<(i64, i64, f64, f64)> {
+fn sums(model: &Model, range: [u64; 2], epsilons: &[(i64, f64)]) -> Vec<Sum> {
     let (found, _) = decompose(&mut Decomposer::new(model.clone(), 10).unwrap(), range, epsilons);
     let sum = |candidate: &Candidate| {
         let (name, count) = candidate.actions.iter().next().unwrap();
@@ -205,8 +205,11 @@ fn sums(model: &Model, range: [u64; 2], epsilons: &[(i64, f64)]) -> Vec<(i64, i6
     found.candidates.iter().map(sum).collect()
 }
 
-fn assert_sums(found: &[(i64, i64, f64, f64)], wanted: &[(i64, i64, f64, f64)]) {
-    let is_same = |(one, other): (&(i64, i64, f64, f64), &(i64, i64, f64, f64))| {
+/// A sum and its ε, with its likelihood and its probability.
+type Sum = (i64, i64, f64, f64);
+
+fn assert_sums(found: &[Sum], wanted: &[Sum]) {
+    let is_same = |(one, other): (&Sum, &Sum)| {
         (one.0, one.1) == (other.0, other.1) && (one.2 - other.2).abs() < 1e-12 && (one.3 - other.3).abs() < 1e-12
     };
     assert!(found.len() == wanted.len() && found.iter().zip(wanted).all(is_same), "{found:?}");

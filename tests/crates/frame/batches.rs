@@ -102,8 +102,10 @@ fn a_copy_is_the_same_segment() {
     assert_eq!(OwnedSegment::of(&segment).segment(), segment);
 }
 
-/// A batch of packets with these bytes, each beside the buffer that it may share.
-fn packets_in(rows: &[(&[u8], Option<&Arc<Vec<u8>>>)]) -> Packets {
+/// The bytes of a packet, beside the buffer that it may share.
+type Bytes<'a> = (&'a [u8], Option<&'a Arc<Vec<u8>>>);
+
+fn packets_in(rows: &[Bytes<'_>]) -> Packets {
     let mut batch = Packets::new();
     for (data, buffer) in rows {
         let packet = Packet { time_ns: 0, link_type: 1, original_length: 9, data, capture: 0, number: 1 };
@@ -127,7 +129,7 @@ fn bytes_in_a_shared_buffer_are_not_copied() {
         (b"own", None),
     ]);
     let mut segments = Segments::new();
-    for packet in packets.iter() {
+    for packet in &packets {
         let segment = Segment {
             time_ns: 0,
             flow: 1,

@@ -195,7 +195,9 @@ proptest! {
 /// The probability of each distance from the level, seen or next to a seen one, given these and one at the level.
 fn shares(distances: &[i64]) -> BTreeMap<i64, f64> {
     let mut times = BTreeMap::from([(0, 1.0)]);
-    distances.iter().for_each(|distance| *times.entry(*distance).or_default() += 1.0);
+    for distance in distances {
+        *times.entry(*distance).or_default() += 1.0;
+    }
     let nearness = |unseen: i64| match times.keys().map(|seen| seen.abs_diff(unseen)).min() {
         Some(1) => 1.0,
         Some(2) => 0.25,
@@ -204,7 +206,7 @@ fn shares(distances: &[i64]) -> BTreeMap<i64, f64> {
     let near = (-99..99).map(|distance| (distance, nearness(distance))).filter(|(_, weight)| *weight > 0.0);
     let near: BTreeMap<i64, f64> = near.collect();
     let all = distances.len() as f64 + 1.0;
-    let once = times.values().filter(|times| **times == 1.0).count() as f64;
+    let once = times.values().filter(|times| **times < 1.5).count() as f64;
     let (unseen, weights) = (((once + 1.0) / (all + 2.0)).min(0.5), near.values().sum::<f64>());
     let near = near.into_iter().map(|(distance, weight)| (distance, unseen * weight / weights));
     near.chain(times.into_iter().map(|(distance, times)| (distance, (1.0 - unseen) * times / all))).collect()

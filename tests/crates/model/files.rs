@@ -269,7 +269,7 @@ fn shares_of_answers_and_replies_classify_gateway_records() {
 fn fault(change: impl FnOnce(&mut Model)) -> String {
     let mut changed = model();
     change(&mut changed);
-    Model::from_toml(&changed.to_toml()).map(|_| "nothing".to_owned()).unwrap_or_else(|fault| fault.to_string())
+    Model::from_toml(&changed.to_toml()).map_or_else(|fault| fault.to_string(), |_| "nothing".to_owned())
 }
 
 #[test]

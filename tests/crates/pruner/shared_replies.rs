@@ -20,14 +20,14 @@ const CANDIDATES: [[(&str, u32, f64); 3]; 3] = [
 fn shared_out(commands: &[(Vec<u32>, Vec<u32>)]) -> (Vec<Identification>, Vec<(&'static str, u64)>) {
     let mut pruner = Pruner::new(&model(16, SINGLE), PruningMode::Learned, 1.0).unwrap();
     let mut out: Vec<Frame> = Vec::new();
-    for ((lengths, shared), at) in commands.iter().zip(0_usize..) {
+    for ((lengths, shared), at) in commands.iter().zip(0_u8..) {
         let command = Command {
-            time_ns: at as i64,
-            overlapped: at + 1 < commands.len(),
+            time_ns: i64::from(at),
+            overlapped: usize::from(at) + 1 < commands.len(),
             shared_replies: shared.iter().copied().collect(),
             ..with_single_replies(lengths.iter().copied())
         };
-        pruner.process(identification(command, &CANDIDATES[at], 0).into(), &mut out).unwrap();
+        pruner.process(identification(command, &CANDIDATES[usize::from(at)], 0).into(), &mut out).unwrap();
     }
     let answers =
         out.into_iter().filter_map(|frame| Box::<Identification>::try_from(frame).ok()).map(|answer| *answer).collect();
