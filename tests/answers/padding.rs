@@ -114,13 +114,13 @@ fn unusable_policies_are_refused_in_one_sentence() {
     (scenario.learn.random, scenario.test.commands) = (0, 5);
     let home = Home::learned(&scenario, SEED);
     let what_if = |policy: &str| home.evaluate("model.toml", &["--quiet", "--what-if", policy]);
-    assert_fails(&what_if("multiple"), 1, &["`multiple` is no file", "no padding policy"]);
+    assert_fails(&what_if("multiple"), 2, &["`multiple` is no file", "no padding policy"]);
     fs::write(home.path("cut.json"), r#"{"version":1,"policy":{"kind":"table","buck"#).unwrap();
     assert_fails(&what_if(home.path("cut.json").to_str().unwrap()), 1, &["cut.json", "cannot be read"]);
     home.add_policy(&home, &PaddingPolicy::Padme);
     assert_fails(&what_if("padme"), 2, &["padded already"]);
     let learned = home.learn("other.toml", &["--quiet", "--padding", "constant:0"]);
-    assert_fails(&learned, 1, &["constant:0"]);
+    assert_fails(&learned, 2, &["constant:0"]);
     // A policy that is not the one that pads is doubted.
     let learned = home.learn("other.toml", &["--padding", "constant:1000"]);
     assert!(unbroken(&learned).contains("42 of 42 labelled commands have a size that `--padding` does not pad to"));

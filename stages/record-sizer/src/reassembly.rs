@@ -468,7 +468,9 @@ impl Reassembly<'_> {
     fn give_up_gap(&mut self, out: &mut impl OrderedStream) {
         let next = self.position_of(self.position.next);
         let mut behind = next;
-        while let Some(held) = self.pending.held.take_at(behind) {
+        while self.pending.held.is_all_padding()
+            && let Some(held) = self.pending.held.take_at(behind)
+        {
             // Padding is not acknowledged.
             behind = behind.saturating_add(held.chunk().length());
             out.chunk(held.chunk());
