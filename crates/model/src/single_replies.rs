@@ -26,6 +26,9 @@ const FOREIGN_RANGE: f64 = 2000.0;
 /// Sizes of a class that were not seen are at most this many times as far away as those seen are apart.
 const FAR: f64 = 2.0;
 
+/// How many replies the sizes count as that a command's foreign replies have not had yet.
+const NEW_SIZES: f64 = 2.0;
+
 /// The least share: nothing is impossible.
 const MIN_SHARE: f64 = 1e-6;
 
@@ -161,15 +164,21 @@ impl SingleReplies {
         (within(&self.foreign_sizes) + unseen) / (times(&self.foreign_sizes) + 1.0)
     }
 
-    /// The logarithm of the probability of replies, each with the least and the most bytes of its size, that are none of the
-    /// model's: any number of them, 1/2, 1/6, 1/12 …, and of any size.
+    /// The logarithm of the probability of replies, each with the least and the most bytes of its size in ascending order, that
+    /// are none of the model's: any number of them, 1/2, 1/6, 1/12 …, of any sizes, which come again.
     pub fn ln_unlike(records: &[[i64; 2]]) -> f64 {
-        let of_size = |[least, most]: &[i64; 2]| {
-            let width = most.saturating_sub(*least).saturating_add(1).max(1) as f64;
-            (width / FOREIGN_RANGE).min(1.0).ln()
-        };
+        let (mut ln_sizes, mut before) = (0.0, 0.0);
+        for equal in records.chunk_by(|a, b| a == b) {
+            let [least, most] = equal[0];
+            let width = most.saturating_sub(least).saturating_add(1).max(1) as f64;
+            let new = (width / FOREIGN_RANGE).min(1.0);
+            for times in 0..equal.len() {
+                ln_sizes += ((times as f64 + NEW_SIZES * new) / (before + NEW_SIZES)).ln();
+                before += 1.0;
+            }
+        }
         let number = records.len() as f64;
-        records.iter().map(of_size).sum::<f64>() - ((number + 1.0) * (number + 2.0)).ln()
+        ln_sizes - ((number + 1.0) * (number + 2.0)).ln()
     }
 
     /// What is wrong with the values for `actions` actions, if anything is.

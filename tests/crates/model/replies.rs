@@ -135,6 +135,22 @@ fn a_record_that_no_reply_has_the_size_of_may_be_any_of_them() {
 }
 
 #[test]
+fn replies_that_are_none_of_the_models_have_any_number_and_any_sizes() {
+    let probability = |sizes: &[i64]| {
+        let ranges: Vec<[i64; 2]> = sizes.iter().map(|size| [*size; 2]).collect();
+        SingleReplies::ln_unlike(&ranges).exp()
+    };
+    let is = |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+    is(probability(&[]), 1.0 / 2.0);
+    // All sizes together have the probability of their number.
+    is(2000.0 * probability(&[300]), 1.0 / 6.0);
+    is(2000.0 * probability(&[300, 300]) + 2000.0 * 1999.0 * probability(&[300, 301]), 1.0 / 12.0);
+    let three = [(1.0, [7, 7, 7]), (3.0 * 1999.0, [7, 7, 8]), (1999.0 * 1998.0, [7, 8, 9])];
+    is(three.map(|(times, sizes)| 2000.0 * times * probability(&sizes)).iter().sum(), 1.0 / 20.0);
+    assert!(probability(&[300; 4]) > 1e6 * probability(&[300, 301, 302, 303]), "sizes come again");
+}
+
+#[test]
 fn ranges_of_block_ciphers_hold_the_sizes_of_a_class() {
     let model = home();
     let seen = SeenReplies::new(&model, &[[81, 96]]);
