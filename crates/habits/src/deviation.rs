@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::calendar::clock;
 use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
-use crate::rates::{LearnedCommand, Occurrence, Slot};
+use crate::rates::{LearnedCommand, Occurrence};
 use crate::sighting::{Actions, CommandClass, Sighting};
+use crate::slots::Slot;
 
 const MOST_COMMANDS: usize = 64;
 

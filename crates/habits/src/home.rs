@@ -8,8 +8,9 @@ use jiff::tz::TimeZone;
 
 use crate::budget::{Budget, LEAST_DAYS};
 use crate::calendar::{BINS, Calendar, LocalTime};
-use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, RECENT_DAYS, Rates, Slot, due};
+use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, Rates};
 use crate::sighting::{Actions, Sighting};
+use crate::slots::{RECENT_DAYS, Slot, due};
 
 /// How many days a home remembers: by then a slow change is learned, and a month's budget can be kept.
 pub const MEMORY_DAYS: usize = 120;

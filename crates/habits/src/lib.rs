@@ -9,6 +9,7 @@ mod homes;
 mod profile;
 mod rates;
 mod sighting;
+mod slots;
 
 pub use budget::Budget;
 pub use detector::Detector;

@@ -20,8 +20,9 @@ use crate::budget::Budget;
 use crate::calendar::{Calendar, LocalTime, clock};
 use crate::detector::Detector;
 use crate::home::{Home, forgotten};
-use crate::rates::{CommandId, Components, Slot, due};
+use crate::rates::{CommandId, Components};
 use crate::sighting::{Actions, CommandClass, Sighting};
+use crate::slots::{Slot, due};
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 32 << 20;
