@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::padded_sizes::{PaddedSizes, PaddingTest};
-use crate::statistics::ln_sum;
+use crate::statistics::{broad_number, ln_mean, recurring};
 
 /// The greatest probability that the test ever rejects a flow that fits.
 pub const FALSE_ALARMS: f64 = 0.001;
@@ -49,9 +49,6 @@ const ODD_OF_MISFIT: f64 = 0.8;
 /// A size is odd if the model holds it for less probable than this part of the probability that it has where nothing is
 /// known. Habits may differ from those of the labels by as much.
 const BARELY: f64 = 0.01;
-
-/// How many commands the values that were not seen yet count as.
-const NEW: f64 = 2.0;
 
 /// The most sizes, and the most numbers of replies, of a flow that are remembered. Later ones are not tested.
 const MAX_VALUES: usize = 256;
@@ -145,8 +142,7 @@ impl FitJudgement {
     }
 
     fn add_replies(&mut self, replies: u32, probability: f64) {
-        // The probability of a count of which nothing is known: 1/2, 1/6, 1/12 …
-        let broad = 1.0 / ((f64::from(replies) + 1.0) * (f64::from(replies) + 2.0));
+        let broad = broad_number(replies.into());
         let seen = self.replies.probability(replies, broad);
         let odd_ones = self.odd_replies.probability(replies, broad);
         self.of_replies.add(seen, |odd| (1.0 - odd) * probability + odd * odd_ones);
@@ -159,7 +155,7 @@ impl FitJudgement {
     /// The natural logarithm of the evidence that the model does not fit.
     pub fn ln_evidence(&self) -> f64 {
         let all = [self.of_sizes.ln(), self.of_replies.ln(), self.ln_padded];
-        ln_sum(&all) - (all.len() as f64).ln()
+        ln_mean(&all)
     }
 
     /// What the probabilities of candidates are multiplied by: how probable it is that messages are the model's, times a weight
@@ -225,7 +221,7 @@ impl Recurrence {
     /// The probability that the next value is this one, which has the probability `new` if it recurs by chance alone.
     fn probability(&self, value: u32, new: f64) -> f64 {
         let times = self.times.get(&value).copied().unwrap_or(0) as f64;
-        (times + NEW * new) / (self.total as f64 + NEW)
+        recurring(times, self.total as f64, new)
     }
 
     fn add(&mut self, value: u32) {

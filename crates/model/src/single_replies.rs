@@ -15,7 +15,7 @@ mod ways;
 use serde::{Deserialize, Serialize};
 
 use crate::action::MAX_MESSAGE_SIZE;
-use crate::statistics::two_sided;
+use crate::statistics::{broad_number, recurring, two_sided};
 
 pub use self::interpretation::Interpretation;
 pub use self::seen_replies::{Component, ReplyReader, SeenReplies};
@@ -25,9 +25,6 @@ const FOREIGN_RANGE: f64 = 2000.0;
 
 /// Sizes of a class that were not seen are at most this many times as far away as those seen are apart.
 const FAR: f64 = 2.0;
-
-/// How many replies the sizes count as that a command's foreign replies have not had yet.
-const NEW_SIZES: f64 = 2.0;
 
 /// The least share: nothing is impossible.
 const MIN_SHARE: f64 = 1e-6;
@@ -173,12 +170,11 @@ impl SingleReplies {
             let width = most.saturating_sub(least).saturating_add(1).max(1) as f64;
             let new = (width / FOREIGN_RANGE).min(1.0);
             for times in 0..equal.len() {
-                ln_sizes += ((times as f64 + NEW_SIZES * new) / (before + NEW_SIZES)).ln();
+                ln_sizes += recurring(times as f64, before, new).ln();
                 before += 1.0;
             }
         }
-        let number = records.len() as f64;
-        ln_sizes - ((number + 1.0) * (number + 2.0)).ln()
+        ln_sizes + broad_number(records.len() as f64).ln()
     }
 
     /// What is wrong with the values for `actions` actions, if anything is.

@@ -43,6 +43,25 @@ pub fn ln_sum(ln_terms: &[f64]) -> f64 {
     greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
 }
 
+/// The natural logarithm of the mean of terms with these logarithms.
+pub fn ln_mean(ln_terms: &[f64]) -> f64 {
+    ln_sum(ln_terms) - (ln_terms.len() as f64).ln()
+}
+
+/// How many values of which nothing is known the values count as that did not come yet.
+const NEW: f64 = 2.0;
+
+/// The probability that the next value is one that came so many times among all so far, and has the probability `new` if it
+/// recurs by chance alone.
+pub(crate) fn recurring(times: f64, all: f64, new: f64) -> f64 {
+    (times + NEW * new) / (all + NEW)
+}
+
+/// The probability of a number of which nothing is known: 1/2, 1/6, 1/12 …
+pub(crate) fn broad_number(number: f64) -> f64 {
+    1.0 / ((number + 1.0) * (number + 2.0))
+}
+
 /// The rank of a weighted item: the least comes first. Weight and index are one integer, which compares several times
 /// faster than the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

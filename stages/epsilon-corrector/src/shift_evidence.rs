@@ -9,7 +9,7 @@ use sizeleak_frame::{Command, WeightedEpsilon};
 use sizeleak_inference::{
     Beyond, ExplainedStates, Hypotheses, PossibleCommands, ReplyInference, StatePrior, WeightedSum, asked_sums,
 };
-use sizeleak_model::statistics::ln_sum;
+use sizeleak_model::statistics::ln_mean;
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
@@ -143,7 +143,7 @@ impl ShiftEvidence {
         }
         let near = self.states.iter().zip(&found.ln_learned).filter(|(state, _)| state.is_near());
         let near: Vec<f64> = near.map(|(_, own)| *own).collect();
-        let ln_near = ln_sum(&near) - (near.len() as f64).ln();
+        let ln_near = ln_mean(&near);
         let Explained { mut ln_learned, ln_unit, by_replies, is_action_unknown } = found;
         // A size alone that no near state explains is one of a model that is not exact, not of a far state.
         if !ln_unit.is_finite() || far.is_none() && !ln_near.is_finite() {
@@ -215,7 +215,7 @@ impl ShiftEvidence {
         let near = self.states.iter().filter(|state| state.is_near());
         let of_sizes = near.map(|state| self.inference.ln_learned_size(&self.sums(seen, epsilons, state)));
         let of_sizes: Vec<f64> = of_sizes.collect::<Result<_, _>>()?;
-        Ok(ln_sum(&of_sizes) - (of_sizes.len() as f64).ln())
+        Ok(ln_mean(&of_sizes))
     }
 
     /// What replies say of each far shift, by how many of them have a size that the model knows then: more than by any near
