@@ -140,11 +140,21 @@ fn seen(model: &Model, counts: &[u32], observer: Observer) -> Vec<(Seen, f64)> {
     found
 }
 
+fn numbers_differ(model: &Model) -> bool {
+    let sent = &model.single_replies.as_ref().unwrap().per_action;
+    sent.iter().map(|sent| sent.iter().sum::<u32>()).collect::<BTreeSet<u32>>().len() > 1
+}
+
 /// What is seen of the replies to a command.
 fn replies(model: &Model, counts: &[u32], observer: Observer) -> Vec<(Vec<u32>, f64)> {
     let n = counts.iter().sum();
     match observer {
         Observer::Sizes => vec![(Vec::new(), 1.0)],
+        // Where actions send different numbers, each reply is there or missing.
+        Observer::ReplyCount if numbers_differ(model) => {
+            let apart = replies(model, counts, Observer::Replies);
+            apart.into_iter().map(|(seen, share)| (vec![seen.iter().sum()], share)).collect()
+        }
         Observer::ReplyCount => {
             let all: f64 = (0..200).map(|replies| model.replies.likelihood(replies, n)).sum();
             let counts = (0..60).map(|count| (vec![count], model.replies.likelihood(count, n) / all));

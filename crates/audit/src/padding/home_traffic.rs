@@ -1,8 +1,8 @@
 //! The commands of a home and their replies, as they are seen without countermeasures and with them.
 
 use serde::Serialize;
+use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{Model, SingleReplies};
 
 use crate::leakage::Learned;
 use crate::padding::PaddingCost;
@@ -21,7 +21,7 @@ pub struct HomeTraffic {
     /// The commands by the size that is seen.
     rows: Vec<SizeRow>,
     with_replies: Option<Observation>,
-    /// Who sees their number, where that follows from the number of actions alone.
+    /// Who sees their number: all that replies of one size show.
     with_reply_count: Option<Observation>,
     commands: CommandTraffic,
 }
@@ -41,10 +41,7 @@ impl HomeTraffic {
         let by_size = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let observer = if model.single_replies.is_some() { Observer::Replies } else { Observer::ReplyCount };
         let with_replies = see(observer)?;
-        let with_reply_count = match &model.single_replies {
-            Some(replies) if has_equal_numbers(replies) => see(Observer::ReplyCount)?,
-            _ => None,
-        };
+        let with_reply_count = see(Observer::ReplyCount)?;
         let replies = with_replies.as_ref().map(|seen| ReplyTraffic::new(model, observer, seen)).unwrap_or_default();
         let rows = seen_rows(&by_size);
         let bytes = PaddingCost::of(&rows, &PaddingPolicy::None).command_bytes;
@@ -104,24 +101,14 @@ impl HomeTraffic {
 
     /// What is learned from padded commands of records of their own with their replies.
     fn with_replies(&self, policy: &PaddingPolicy, form: ReplyForm) -> Option<Learned<KeyFigures>> {
-        let seen = self.with_replies.as_ref();
-        if form != ReplyForm::OneSize {
-            return seen.map(|seen| padded(seen, &PaddedOutputs::new(seen, policy)));
-        }
-        let counted = self.with_reply_count.as_ref().map(|seen| padded(seen, &PaddedOutputs::new(seen, policy)));
-        counted.or_else(|| seen.map(|seen| padded(seen, &PaddedOutputs::with_replies_of_one_size(seen, policy))))
+        let seen = if form == ReplyForm::OneSize { &self.with_reply_count } else { &self.with_replies };
+        seen.as_ref().map(|seen| padded(seen, &PaddedOutputs::new(seen, policy)))
     }
 }
 
 /// What is learned from padded outputs of an observation.
 fn padded(observation: &Observation, outputs: &PaddedOutputs) -> Learned<KeyFigures> {
     Learned::of(observation, |channel| KeyFigures::of(&outputs.channel(channel)))
-}
-
-/// Whether each action sends as many replies as the others, so that their number says how many actions there are.
-fn has_equal_numbers(replies: &SingleReplies) -> bool {
-    let mut sums = replies.per_action.iter().map(|sent| sent.iter().map(|sent| u64::from(*sent)).sum::<u64>());
-    sums.next().is_none_or(|first| sums.all(|sum| sum == first))
 }
 
 /// What an observer learns from one message to the gateway about the command in it, or one of them, and what that

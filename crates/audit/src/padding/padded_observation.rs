@@ -22,12 +22,13 @@ impl PaddedOutputs {
     /// Pads what is seen of commands. Padding is drawn anew for each command; an observer who sees one command learns no
     /// less where it is drawn by an unknown key.
     pub fn new(observation: &Observation, policy: &PaddingPolicy) -> Self {
-        Self::with_replies(observation, policy, |replies| replies)
-    }
-
-    /// The same where replies of all classes have one size, so that only their number is seen.
-    pub(crate) fn with_replies_of_one_size(observation: &Observation, policy: &PaddingPolicy) -> Self {
-        Self::with_replies(observation, policy, |replies| vec![replies.iter().sum()])
+        let seen = |index: u32| {
+            let Output { size, replies } = observation.output(index);
+            let padded = policy.padded_sizes(size).into_iter();
+            let output = |bytes: u64| Output { size: bytes, replies: replies.clone() };
+            padded.map(|padded| (output(padded.bytes), padded.probability)).collect()
+        };
+        Self::of((0..observation.command.outputs as u32).map(seen)).0
     }
 
     /// What is seen of padded commands through a tunnel, without replies. Returns also what the outputs stand for.
@@ -37,18 +38,6 @@ impl PaddedOutputs {
             padded.map(|padded| (tunnel.message(padded.bytes), padded.probability)).collect()
         };
         Self::of((0..observation.command.outputs as u32).map(seen))
-    }
-
-    /// Pads commands whose replies are seen as `form` makes them.
-    fn with_replies(observation: &Observation, policy: &PaddingPolicy, form: impl Fn(Vec<u32>) -> Vec<u32>) -> Self {
-        let seen = |index: u32| {
-            let Output { size, replies } = observation.output(index);
-            let replies = form(replies);
-            let padded = policy.padded_sizes(size).into_iter();
-            let output = |bytes: u64| Output { size: bytes, replies: replies.clone() };
-            padded.map(|padded| (output(padded.bytes), padded.probability)).collect()
-        };
-        Self::of((0..observation.command.outputs as u32).map(seen)).0
     }
 
     /// Each output is seen as one of several things, with their probabilities. Returns also these things, by their index.

@@ -59,6 +59,13 @@ pub struct ReplyClasses {
 }
 
 impl ReplyClasses {
+    /// Those of a model for an observer who counts replies: all look alike, and only merged and foreign ones are noise.
+    fn counted(replies: &SingleReplies) -> Self {
+        let mut counted = Self::from(replies);
+        counted.classes.iter_mut().flatten().for_each(|(look, _)| *look = look.map(|_| 0));
+        Self { looks: 1, is_exact: replies.merged <= 0.0 && replies.foreign <= 0.0, ..counted }
+    }
+
     /// The classes, those together that may look alike.
     fn alike(&self) -> Vec<Vec<usize>> {
         let mut found: Vec<(BTreeSet<usize>, Vec<usize>)> = Vec::new();
@@ -75,6 +82,12 @@ impl ReplyClasses {
         }
         found.into_iter().map(|(_, classes)| classes).collect()
     }
+}
+
+/// Whether each action sends as many replies as the others: their number then follows from the number of actions alone.
+fn have_equal_numbers(replies: &SingleReplies) -> bool {
+    let mut sums = replies.per_action.iter().map(|sent| sent.iter().map(|sent| u64::from(*sent)).sum::<u64>());
+    sums.next().is_none_or(|first| sums.all(|sum| sum == first))
 }
 
 impl From<&SingleReplies> for ReplyClasses {
@@ -99,10 +112,14 @@ impl From<&SingleReplies> for ReplyClasses {
 impl<'a> ReplyNoise<'a> {
     /// How an observer sees replies; `None` if they say nothing about commands.
     pub fn new(model: &'a Model, observer: Observer) -> Option<Self> {
+        let single = model.single_replies.as_ref();
         match observer {
             Observer::Sizes => Some(Self::Unseen),
-            Observer::ReplyCount => model.replies.is_informative().then_some(Self::Count(&model.replies)),
-            Observer::Replies => model.single_replies.as_ref().map(|replies| Self::Classes(replies.into())),
+            Observer::ReplyCount if model.replies.is_informative() && single.is_none_or(have_equal_numbers) => {
+                Some(Self::Count(&model.replies))
+            }
+            Observer::ReplyCount => single.map(|replies| Self::Classes(ReplyClasses::counted(replies))),
+            Observer::Replies => single.map(|replies| Self::Classes(replies.into())),
         }
     }
 
@@ -130,8 +147,9 @@ impl<'a> ReplyNoise<'a> {
     /// `None` without classes.
     pub fn without_loss(&self) -> Option<Self> {
         let Self::Classes(replies) = self else { return None };
-        let classes = (0..replies.classes.len()).map(|at| vec![(Some(at), 1.0)]).collect();
-        let looks = replies.classes.len();
+        // Replies that all look alike still do.
+        let looks = if replies.looks == 1 { 1 } else { replies.classes.len() };
+        let classes = (0..replies.classes.len()).map(|at| vec![(Some(at % looks), 1.0)]).collect();
         Some(Self::Classes(ReplyClasses { classes, looks, is_exact: false, ..replies.clone() }))
     }
 
