@@ -148,8 +148,8 @@ fn command() -> Command {
 
 /// Runs the program to its end; the first argument is its name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let matches = command().try_get_matches_from(arguments).unwrap_or_else(|error| exit_with_usage(error));
-    let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with_usage(error));
+    let matches = command().try_get_matches_from(arguments).unwrap_or_else(|error| exit_with_usage("sizeleak", error));
+    let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with_usage("sizeleak", error));
     let screen = parsed.log.install("sizeleak");
     let (name, options) = matches.subcommand().unwrap_or(("", &matches));
     let result = Session::of(name, options, screen).and_then(|mut session| parsed.command.run(&mut session));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::home::Home;
-use support::programs::{self, example, feed, seven, sizeleak, stderr, stdout, stop};
+use support::programs::{self, example, feed, seven, sizeleak, stderr, stdout, stop, with};
 use support::streams::summary_of;
 
 /// The forms of a run's output.
@@ -81,6 +81,23 @@ fn a_full_disk_is_one_sentence() {
         let mut command = run(form);
         let output = command.args(["-o", "/dev/full"]).output().unwrap();
         assert_cannot_be_written(&command, &output, "output");
+    }
+    let asked = ["--help", "-h", "--version"].into_iter();
+    let stages = asked.clone().flat_map(|asked| ["capture", "detector"].map(|stage| with(stage, asked)));
+    let help = asked.chain(["run --help", "archive status -h"]).map(sizeleak);
+    for mut command in stages.chain(help) {
+        let output = command.stdout(full.try_clone().unwrap()).stderr(Stdio::piped()).output().unwrap();
+        assert_cannot_be_written(&command, &output, "the output cannot be written: No space left");
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let closed = command.stdout(writer).output().unwrap();
+        assert!(closed.status.success() && closed.stderr.is_empty(), "{command:?}: {}", stderr(&closed));
+    }
+    let home = Home::of_weeks().0;
+    for format in ["table", "ndjson", "csv", "parquet"] {
+        let mut command = home.sizeleak(&format!("detect attacked.frames --profile p.toml -q --format {format}"));
+        let output = command.stdout(full.try_clone().unwrap()).stderr(Stdio::piped()).output().unwrap();
+        assert_cannot_be_written(&command, &output, "the output cannot be written");
     }
 }
 

@@ -122,12 +122,12 @@ pub fn command<O: StageOptions>() -> Command {
 }
 
 pub fn main<O: StageOptions>() -> ExitCode {
-    let matches = command::<O>().try_get_matches().unwrap_or_else(|error| exit_with_usage(error));
+    let matches = command::<O>().try_get_matches().unwrap_or_else(|error| exit_with_usage(O::NAME, error));
     let parsed =
         O::from_arg_matches(&matches).and_then(|options| Ok((options, CommonFlags::from_arg_matches(&matches)?)));
     match parsed {
         Ok((options, flags)) => run(&options, &flags, &run_files::<O>(&matches)),
-        Err(error) => exit_with_usage(error),
+        Err(error) => exit_with_usage(O::NAME, error),
     }
 }
 

@@ -267,19 +267,25 @@ impl Visit for Parts {
     }
 }
 
-/// Prints a usage error, or the help or version that was asked for, and ends the program.
-pub fn exit_with_usage(error: Error) -> ! {
+/// Prints a usage error, or the help or version that was asked for, and ends the program; with 1 if that cannot be written.
+pub fn exit_with_usage(program: &str, error: Error) -> ! {
     let code = error.exit_code();
     if env::args_os().any(|argument| argument.to_string_lossy().contains(needs_escape)) {
         // There is nobody to report a failure to.
         let _written = io::stderr().write_all(safe_text(error).as_bytes());
         process::exit(code);
     }
-    if error.kind() == ErrorKind::DisplayHelp {
-        let _written = anstream::stdout().write_all(dense(&error.render().ansi().to_string()).as_bytes());
-        process::exit(code);
+    let written = match error.kind() {
+        ErrorKind::DisplayHelp => anstream::stdout().write_all(dense(&error.render().ansi().to_string()).as_bytes()),
+        _ => error.print(),
+    };
+    match written.and_then(|()| io::stdout().flush()) {
+        Err(fault) if !error.use_stderr() && fault.kind() != io::ErrorKind::BrokenPipe => {
+            _ = writeln!(io::stderr(), "{program}: the output cannot be written: {fault}");
+            process::exit(1)
+        }
+        _ => process::exit(code),
     }
-    error.exit()
 }
 
 /// A help text without the blank lines between options, which would be a third of it.
