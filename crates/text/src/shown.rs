@@ -107,18 +107,28 @@ pub fn fitted(text: &str, columns: usize) -> String {
 }
 
 /// A text in lines of at most so many columns, broken at its spaces: what the first line begins with, and the others. A
-/// word that is longer than a line keeps one for itself. A percent sign stays with its number.
+/// word that is longer than a line keeps one for itself. A percent sign stays with its number, and words as far apart as
+/// they are.
 pub fn wrapped(text: &str, columns: usize, [first, further]: [&str; 2]) -> Vec<String> {
     let (mut lines, mut line, mut is_begun) = (Vec::new(), first.to_owned(), false);
-    let mut words = text.split_whitespace().peekable();
+    let mut words = text.trim().split(char::is_whitespace).peekable();
+    let mut further_apart = String::new();
     while let Some(word) = words.next() {
+        if word.is_empty() {
+            further_apart.push(' ');
+            continue;
+        }
         let percent = words.next_if(|next| next.starts_with('%'));
         let word = percent.map_or(Cow::Borrowed(word), |sign| Cow::Owned(format!("{word} {sign}")));
-        if is_begun && line.width() + 1 + word.width() > columns {
+        if is_begun && line.width() + 1 + further_apart.len() + word.width() > columns {
             lines.push(std::mem::replace(&mut line, further.to_owned()));
             is_begun = false;
         }
-        line.extend([if is_begun { " " } else { "" }, &*word]);
+        if is_begun {
+            line.extend([" ", &further_apart]);
+        }
+        line.push_str(&word);
+        further_apart.clear();
         is_begun = true;
     }
     lines.push(line);
@@ -246,6 +256,14 @@ mod tests {
         assert!(shortened(&"e\u{301}\u{301}".repeat(1_000_000), 9).len() < 100);
         assert!(shortened(&"\u{301}".repeat(1_000_000), 9).len() < 1_000);
         assert_eq!(fitted("灯", 4), "灯  ");
+    }
+
+    #[test]
+    fn words_stay_as_far_apart_as_they_are_unless_a_line_ends_between_them() {
+        let lines = |text, columns| wrapped(text, columns, ["  ", "       "]);
+        assert_eq!(lines("  +10  there are few\nof them", 18), ["  +10  there are", "       few of them"]);
+        assert_eq!(lines("on    7  ", 40), ["  on    7"]);
+        assert_eq!(lines("on   7", 7), ["  on", "       7"]);
     }
 
     #[test]

@@ -70,12 +70,12 @@ pub struct Label {
 }
 
 /// Captures are of later years than the first since 1970.
-const YEAR_NS: i64 = 365 * 86_400 * 1_000_000_000;
+const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
 impl Labels {
     /// Whether the times count from a start of their own, such as the first packet: all are within a year of 1970.
     pub fn count_from_a_start(&self) -> bool {
-        self.rows.iter().all(|row| row.time_ns.abs() < YEAR_NS)
+        self.rows.iter().all(|row| row.time_ns.unsigned_abs() < YEAR_NS)
     }
 
     /// Reads labels of at most 256 MiB whose times name their zone.
