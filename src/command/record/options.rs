@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use sizeleak_evaluation::experiment::{MAX_COMMANDS, Stop};
 use sizeleak_model::Inventory;
+use sizeleak_text::{MAX_WRITTEN_BYTES, counted, read_text};
 
 use crate::command::failure::usage;
 use crate::command::shared_options::{INPUT, OUTPUT, duration};
@@ -145,17 +146,21 @@ impl CommandOptions {
 /// The commands of a plan that `learn --suggest` wrote: a column for each action, without times.
 pub(super) fn planned(path: &Path, actions: &[String]) -> Result<Vec<Vec<u32>>> {
     let name = || path.display().to_string();
-    let mut reader = csv::Reader::from_path(path).with_context(name)?;
-    let columns: Vec<Option<usize>> = {
-        let headers = reader.headers().with_context(name)?;
-        actions.iter().map(|action| headers.iter().position(|header| header == action)).collect()
-    };
+    let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let headers = reader.headers().with_context(name)?.clone();
+    let columns: Vec<Option<usize>> =
+        actions.iter().map(|action| headers.iter().position(|header| header == action)).collect();
     if columns.iter().all(Option::is_none) {
         return Err(anyhow!("{}: no column is an action that may be commanded", name()));
     }
     let mut planned = Vec::new();
     for (row, line) in reader.records().zip(2_u64..) {
         let row = row.with_context(name)?;
+        if row.len() != headers.len() {
+            let (cells, all) = (counted(row.len(), "cell", "cells"), headers.len());
+            return Err(anyhow!("{}, line {line}: it has {cells}, and the header {all}", name()));
+        }
         let count = |column: &Option<usize>| match column.and_then(|at| row.get(at)).map_or("", str::trim) {
             "" => Ok(0),
             count => count.parse::<u32>().map_err(|_| anyhow!("{}, line {line}: `{count}` is not a count", name())),
