@@ -112,7 +112,8 @@ impl AuditedModel {
     pub(super) fn fit_model(&self) -> Result<Model> {
         let model = self.model()?;
         let unfit = model.learned.unfit_for_figures().map(|why| anyhow!(why));
-        let fault = unfit.or_else(|| model.actions.is_empty().then(|| SpaceError::NoSizes.into()));
+        let fault = unfit
+            .or_else(|| model.actions.is_empty().then(|| SpaceError::without_sizes(model.inventory.as_ref()).into()));
         fault.map_or(Ok(model), |fault| Err(fault.context(self.named())))
     }
 

@@ -84,7 +84,8 @@ impl CommandSpace {
     /// [`SpaceError`].
     pub fn new<'a>(home: impl Into<Home<'a>>, premises: &Premises) -> Result<Self, SpaceError> {
         let home = home.into();
-        let smallest = home.actions.iter().map(|action| action.size).min().ok_or(SpaceError::NoSizes)?;
+        let smallest = home.actions.iter().map(|action| action.size).min();
+        let smallest = smallest.ok_or_else(|| SpaceError::without_sizes(home.inventory))?;
         if home.overhead.saturating_add(smallest) < 0 {
             return Err(SpaceError::NegativeSize { overhead: home.overhead, action: smallest });
         }

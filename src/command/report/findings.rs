@@ -214,9 +214,8 @@ impl Draft {
     }
 
     /// What is said of a model that knows commands only as kinds, where something else is reported on, too.
-    pub(super) fn add_kinds(&mut self) {
-        let why = SpaceError::NoSizes.to_string();
-        let sentence = why.split_once([',', ':']).map_or(&*why, |(sentence, _)| sentence);
+    pub(super) fn add_kinds(&mut self, why: &str) {
+        let sentence = why.split_once([',', ':']).map_or(why, |(sentence, _)| sentence);
         self.fix = Some(format!("What would stop the leak is not known, since {sentence}."));
         self.add_without_figures(sentence);
     }

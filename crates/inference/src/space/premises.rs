@@ -68,6 +68,13 @@ pub enum SpaceError {
          without `--model`"
     )]
     NoSizes,
+    /// The same where no command can have several actions.
+    #[error(
+        "the model has no sizes of actions, only kinds of labelled commands: its home is one device, which gets one \
+         action at a time, so that there are no other commands to compare them with; what labelled commands give away, \
+         `sizeleak measure CAPTURE --labels FILE` says"
+    )]
+    OneDevice,
     #[error(transparent)]
     Inventory(#[from] InventoryError),
     #[error("the model has no [prior]: choose another one with `--prior`, `flat` for example")]
@@ -103,4 +110,12 @@ pub enum SpaceError {
     TooWide(usize, u32),
     #[error("there are more than two million commands, too many to list one by one: name a smaller inventory")]
     TooManyCommands,
+}
+
+impl SpaceError {
+    /// Why there are no figures of a model without sizes of actions, whose home has these devices, if they are known.
+    pub fn without_sizes(inventory: Option<&Inventory>) -> Self {
+        let devices = inventory.map(|inventory| inventory.devices.iter().map(|device| u64::from(device.count)).sum());
+        if devices == Some(1_u64) { Self::OneDevice } else { Self::NoSizes }
+    }
 }
