@@ -50,30 +50,55 @@ pub fn with_labelled_gateways(
         return Ok(unchanged());
     }
     let commands = commands_by_gateway(input, &before_inference(pipeline))?;
-    let all = || commands.keys().map(ToString::to_string).collect::<Vec<_>>();
-    let named = |gateways: &BTreeSet<IpAddr>| gateways.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let cannot_change = |labelled: &_| answer_for_others_alone(models, labelled) || !pipeline.has(FLOW_FILTER);
+    let (labelled, remark) = said_of(&commands, labels, tolerance, models, cannot_change);
+    let mut pipeline = pipeline.clone();
+    if let Some(labelled) = labelled {
+        let named: Vec<String> = labelled.iter().map(ToString::to_string).collect();
+        pipeline.set(FLOW_FILTER, "gateway", named)?;
+    }
+    Ok((pipeline, remark))
+}
+
+/// Which of several gateways labels are about, by when each was sent commands, in nanoseconds since 1970; `None` where the
+/// commands of all count. And what is to be said of that.
+pub fn gateways_of_labels(
+    commands: &BTreeMap<IpAddr, Vec<i64>>,
+    labels: &LabelFile,
+    tolerance: Tolerance,
+    models: &[Model],
+) -> (Option<BTreeSet<IpAddr>>, Option<String>) {
+    said_of(commands, labels, tolerance, models, |_| false)
+}
+
+/// The same, where all count if those that labels are about `cannot_count_alone`.
+fn said_of(
+    commands: &BTreeMap<IpAddr, Vec<i64>>,
+    labels: &LabelFile,
+    tolerance: Tolerance,
+    models: &[Model],
+    cannot_count_alone: impl Fn(&BTreeSet<IpAddr>) -> bool,
+) -> (Option<BTreeSet<IpAddr>>, Option<String>) {
     let remedy = "`--gateway` says which";
-    match labelled_gateways(&commands, labels, tolerance, models) {
-        LabelledGateways::All => Ok(unchanged()),
+    let named = |gateways: Vec<&IpAddr>, between: &str| {
+        gateways.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
+    };
+    match labelled_gateways(commands, labels, tolerance, models) {
+        LabelledGateways::All => (None, None),
         LabelledGateways::Untold => {
-            let all = all().join(" or ");
-            let remark =
-                format!("whether the labels are about {all} cannot be told: commands of each may count; {remedy}");
-            Ok((pipeline.clone(), Some(remark)))
+            let all = named(commands.keys().collect(), " or ");
+            let remark = "cannot be told: commands of each may count";
+            (None, Some(format!("whether the labels are about {all} {remark}; {remedy}")))
         }
         LabelledGateways::Some(labelled) => {
-            let others = commands.iter().filter(|(gateway, _)| !labelled.contains(*gateway));
-            let (others, theirs): (Vec<String>, Vec<usize>) =
-                others.map(|(gateway, times)| (gateway.to_string(), times.len())).unzip();
-            let theirs = counted(theirs.iter().sum::<usize>(), "command", "commands");
-            let (labelled_names, others) = (named(&labelled), others.join(" and "));
-            let about = format!("the labels are about gateway {}", labelled_names.join(" and "));
-            if answer_for_others_alone(models, &labelled) || !pipeline.has(FLOW_FILTER) {
-                return Ok((pipeline.clone(), Some(format!("{about}, and not about {theirs} of {others}; {remedy}"))));
+            let others = || commands.iter().filter(|(gateway, _)| !labelled.contains(*gateway));
+            let theirs = counted(others().map(|(_, times)| times.len()).sum::<usize>(), "command", "commands");
+            let others = named(others().map(|(gateway, _)| gateway).collect(), " and ");
+            let about = format!("the labels are about gateway {}", named(labelled.iter().collect(), " and "));
+            if cannot_count_alone(&labelled) {
+                return (None, Some(format!("{about}, and not about {theirs} of {others}; {remedy}")));
             }
-            let mut pipeline = pipeline.clone();
-            pipeline.set(FLOW_FILTER, "gateway", labelled_names)?;
-            Ok((pipeline, Some(format!("{about}: {theirs} of {others} do not count ({remedy})"))))
+            (Some(labelled), Some(format!("{about}: {theirs} of {others} do not count ({remedy})")))
         }
     }
 }

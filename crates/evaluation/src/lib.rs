@@ -42,6 +42,6 @@ pub use evaluation::{ClockCorrection, Evaluation};
 pub use evaluator::Evaluator;
 pub use information::Information;
 pub use judged_run::{EvaluationError, JudgedRun, details};
-pub use labelled_gateways::with_labelled_gateways;
+pub use labelled_gateways::{gateways_of_labels, with_labelled_gateways};
 pub use padded_input::PaddingOverhead;
 pub use score::{ActionIntervals, ActionScore, CandidateCounts, CredibleSet, Score, ScoreIntervals};

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use sizeleak_evaluation::gateways_of_labels;
 use sizeleak_frame::FlowId;
 use sizeleak_learning::labels::{LabelClock, LabelFile};
-use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, ModelSet};
+use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, Model, ModelSet};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
 use sizeleak_platform::telemetry::log::say;
@@ -92,8 +93,8 @@ pub(super) fn complete(timeline: &mut Timeline, model: Option<&ModelSet>, labels
     if let Some(model) = model {
         add_sections(timeline, model);
     }
-    if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {
-        add_truth(timeline, labels)?;
+    if let Some(labels) = labels.filter(|_| timeline.commands().next().is_some()) {
+        add_truth(timeline, labels, model.map_or(&[], ModelSet::sections))?;
     }
     Ok(())
 }
@@ -112,9 +113,21 @@ fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     });
 }
 
-fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<()> {
-    let times = timeline.times();
+fn add_truth(timeline: &mut Timeline, labels: &LabelFile, models: &[Model]) -> Result<()> {
     let tolerance = labels.tolerance(None);
+    let mut by_gateway = BTreeMap::<IpAddr, Vec<i64>>::new();
+    for (time_ns, gateway) in timeline.commands() {
+        if let Some(gateway) = gateway {
+            by_gateway.entry(gateway).or_default().push(time_ns);
+        }
+    }
+    let (labelled, remark) = gateways_of_labels(&by_gateway, labels, tolerance, models);
+    remark.iter().for_each(|remark| say("note", remark));
+    let is_labelled = |gateway: Option<IpAddr>| {
+        labelled.as_ref().zip(gateway).is_none_or(|(labelled, gateway)| labelled.contains(&gateway))
+    };
+    let own = timeline.commands().enumerate().filter(|(_, (_, gateway))| is_labelled(*gateway));
+    let (numbers, times): (Vec<usize>, Vec<i64>) = own.map(|(number, (time_ns, _))| (number, time_ns)).unzip();
     let aligned = labels.aligned(&times, tolerance);
     if aligned.clock().is_some_and(|clock| !matches!(clock, LabelClock::Given(_))) && aligned.times() != labels.times()
     {
@@ -123,7 +136,8 @@ fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<()> {
             "the clock of the labels is not that of the captures: `sizeleak evaluate` says how they differ",
         );
     }
-    let commands: BTreeMap<usize, usize> = aligned.matching(&times, tolerance)?.pairs.into_iter().collect();
+    let pairs = aligned.matching(&times, tolerance)?.pairs.into_iter();
+    let commands: BTreeMap<usize, usize> = pairs.filter_map(|(row, at)| Some((row, *numbers.get(at)?))).collect();
     let (first, last) = (times.iter().min(), times.iter().max());
     let reach = tolerance.nanoseconds();
     let is_near = |time_ns: i64| {

@@ -53,7 +53,7 @@ pub struct Truth {
     pub time_ns: i64,
     /// The actions with how often each occurs; those that do not occur may be left out.
     pub actions: Vec<(Arc<str>, u64)>,
-    /// The command that it belongs to: its index in [`Timeline::times`].
+    /// The command that it belongs to: its index in [`Timeline::commands`].
     pub command: Option<usize>,
 }
 
@@ -83,9 +83,9 @@ impl Timeline {
         (self.marks.len() + self.incidents.len()) as u64
     }
 
-    /// The times of the commands that are drawn, in nanoseconds since 1970.
-    pub fn times(&self) -> Vec<i64> {
-        self.marks.iter().map(|mark| mark.time_ns).collect()
+    /// The commands that are drawn: their times, in nanoseconds since 1970, and their gateways, as far as they are known.
+    pub fn commands(&self) -> impl Iterator<Item = (i64, Option<IpAddr>)> {
+        self.marks.iter().map(|mark| (mark.time_ns, self.gateway(mark.flow)))
     }
 
     pub fn add_truth(&mut self, truth: Truth) {
