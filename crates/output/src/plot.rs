@@ -5,7 +5,6 @@ mod confusion;
 mod drawing;
 mod habits;
 mod lanes;
-mod layout;
 mod page;
 mod panel;
 #[cfg(feature = "figures")]
