@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::document::line;
 use super::failure::{silent, usage};
@@ -25,7 +24,7 @@ use crate::conformance::{ConformanceReport, ConsumedKind, RecordedStream, Tested
     do. Exit code: 0 if the stage keeps the contract, 1 if it does not, 2 usage.")]
 pub(crate) struct Arguments {
     /// The kind of frame that the stage consumes: its place in a pipeline
-    #[arg(long, default_value = "record", value_parser = kinds())]
+    #[arg(long, default_value = "record", value_enum)]
     kind: ConsumedKind,
 
     /// Feed it this recorded stream, complete and from its place in a pipeline, such as `record-sizer > FILE` writes
@@ -42,14 +41,6 @@ pub(crate) struct Arguments {
     /// The program and its arguments
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
-}
-
-fn kinds() -> impl TypedValueParser<Value = ConsumedKind> {
-    let values = ConsumedKind::ALL.map(|(kind, about)| PossibleValue::new(kind.name()).help(about));
-    PossibleValuesParser::new(values).try_map(|name| {
-        let kind = ConsumedKind::ALL.into_iter().find(|(kind, _)| kind.name() == name);
-        kind.map(|(kind, _)| kind).ok_or("unknown kind")
-    })
 }
 
 fn limit(text: &str) -> Result<Duration, String> {

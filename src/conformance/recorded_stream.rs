@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use clap::ValueEnum;
 use sizeleak_frame::{
     Actions, Candidate, Command, Correction, Frame, FrameReader, FrameWriter, Hello, Identification, ReadError,
     StageSummary, Summary, WeightedEpsilon,
@@ -16,29 +17,25 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_simulator::{Scenario, simulate};
 
 /// The kind of frame that a stage consumes, which is its place in a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ConsumedKind {
+    /// The first stage, which reads no frames
     Nothing,
+    /// Like flow-filter
     Packets,
+    /// Like record-sizer
     Segments,
+    /// Like command-segmenter
     Record,
+    /// Like epsilon-corrector
     Command,
+    /// Like decomposer
     Correction,
+    /// Like pruner
     Identification,
 }
 
 impl ConsumedKind {
-    /// All kinds, in the order of the pipeline, each with a description of the stage.
-    pub const ALL: [(Self, &'static str); 7] = [
-        (Self::Nothing, "The first stage, which reads no frames"),
-        (Self::Packets, "Like flow-filter"),
-        (Self::Segments, "Like record-sizer"),
-        (Self::Record, "Like command-segmenter"),
-        (Self::Command, "Like epsilon-corrector"),
-        (Self::Correction, "Like decomposer"),
-        (Self::Identification, "Like pruner"),
-    ];
-
     /// The name of the kind in frames; `nothing` for none.
     pub fn name(self) -> &'static str {
         match self {
@@ -197,7 +194,7 @@ mod tests {
 
     #[test]
     fn simulated_stream_holds_the_kind_that_a_stage_consumes() {
-        for (kind, _) in ConsumedKind::ALL {
+        for kind in ConsumedKind::value_variants().iter().copied() {
             let recorded = RecordedStream::simulated(kind).unwrap();
             let (rows, bytes) = recorded.consumed(kind);
             let is_head = kind == ConsumedKind::Nothing;
