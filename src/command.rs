@@ -1,24 +1,20 @@
 //! The command line of `sizeleak`: a module for each subcommand, and the options they share.
 
 mod adapt;
-mod answers_input;
 mod archive;
 mod audit;
-mod audited_model;
 #[cfg(feature = "simulator")]
 mod check_stage;
 mod detect;
 mod docs;
 mod document;
 mod evaluate;
-mod evaluation_input;
 mod failure;
 mod frames;
 mod init;
 mod labels;
 mod learn;
 mod measure;
-mod notices;
 mod output_option;
 mod pad;
 mod plot;
@@ -26,7 +22,6 @@ mod profile;
 mod progress;
 mod record;
 mod report;
-mod report_format;
 mod run;
 mod session;
 mod shared_options;

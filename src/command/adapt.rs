@@ -9,8 +9,7 @@ use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{InputSource, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::check_damage;
-use super::notices::NoticeReport;
+use super::failure::{NoticeReport, check_damage};
 use super::output_option::write_result;
 use super::session::Session;
 use super::shared_options::{OUTPUT, STAGES};

@@ -1,33 +1,36 @@
 //! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory: without
-//! a tunnel, and through it.
+//! a tunnel, and through it. And what a model is asked of: its section, the devices, and how probable commands are before
+//! their size is seen.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Serialize;
-use sizeleak_audit::leakage::{Audit, Learned, Repeated, command_name, share_in_words};
+use sizeleak_audit::leakage::{Audit, Learned, Repeated, command_name, share_in_words, with_inventory};
 use sizeleak_audit::tunnel::{
-    Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, TCP_HEADER, Tunnel, TunnelAudit, UDP_HEADER,
-    flows_in_words,
+    Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, TCP_HEADER, Tunnel, TunnelAudit, TunnelKind,
+    UDP_HEADER, flows_in_words,
 };
 use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_inference::channel::{Measures, Observer};
-use sizeleak_model::{Device, LearnedPadding, Model, Scope};
+use sizeleak_inference::space::{Premises, PriorName, SpaceError};
+use sizeleak_model::{Device, Inventory, LearnedPadding, Model, ModelSet, Scope};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::Value::{self, AtMost, Count, Number, Share, Sum};
 use sizeleak_report::document::{Figure, NONE};
 use sizeleak_report::leak::{anonymity_sets, by_number, has_one_value};
 use sizeleak_text::{counted, escaped};
 use sizeleak_traffic::survey::{SurveyRun, in_words};
 
-use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
-use super::failure::check_damage;
-use super::report_format::ReportOutput;
+use super::document::{Document, figure, line, paragraph, rest, spaced};
+use super::failure::{NoticeReport, check_damage, parsed, usage};
+use super::labels::LabelledCaptures;
+use super::output_option::ReportOutput;
 use super::session::Session;
-use crate::command::document::{Document, figure, line, paragraph, rest, spaced};
-use crate::command::notices::NoticeReport;
+use super::shared_options::share;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]
@@ -116,16 +119,31 @@ impl Arguments {
     /// The flows that are asked for, through a tunnel of a gateway that `scope` names, and the damage of their capture.
     fn read_background(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<(Background, Option<RunError>)>> {
         let Some((flows, capture)) = &self.background else { return Ok(None) };
-        let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
-        let (pipeline, mut fault) = (self.background_pipeline()?, None);
-        let mut add = |frame: Frame| {
-            if fault.is_none() {
-                fault = reader.add(&frame).err();
+        let (pipeline, mut conversations) = (self.background_pipeline()?, BTreeMap::new());
+        let (mut observed, mut fault) = (ObservedFlows::default(), None);
+        let mut add = |frame: Frame| match frame {
+            _ if fault.is_some() => {}
+            Frame::Flow(flow) if !is_own(scope, &flow) => {
+                let transport_header = if flow.transport == Transport::Tcp { TCP_HEADER } else { UDP_HEADER };
+                let of_flow = Conversation { device: flow.gateway, service: flow.service, transport_header };
+                conversations.insert(flow.flow, of_flow);
+                fault = (conversations.len() >= MAX_FLOWS).then_some(BackgroundError::TooManyFlows);
             }
+            Frame::Segments(segments) => {
+                fault = segments.iter().find_map(|segment| {
+                    observed.add_time(segment.time_ns);
+                    let of_flow: Option<&Conversation> = conversations.get(&segment.flow);
+                    let conversation = *of_flow.filter(|_| segment.direction == Direction::ToGateway)?;
+                    let Conversation { device, transport_header, .. } = conversation;
+                    let packets = tunnel.packets(segment.length.into(), device, transport_header);
+                    observed.add(conversation, segment.time_ns, packets).err()
+                });
+            }
+            _ => {}
         };
         let input = PipelineInput::new(InputSource::Captures);
         let damage = NoticeReport::of(|notices| input.observe(&pipeline, notices, &mut add), Option::as_ref)?;
-        let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&reader.observed, *flows));
+        let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&observed, *flows));
         match (found, damage) {
             (Err(BackgroundError::NoFlow), Some(damage)) => Err(damage.into()),
             (found, damage) => Ok(Some((found.with_context(|| capture.display().to_string())?, damage))),
@@ -133,47 +151,10 @@ impl Arguments {
     }
 }
 
-struct Reader<'a> {
-    tunnel: &'a Tunnel,
-    scope: &'a Scope,
-    /// Those of flows that are not the model's.
-    conversations: BTreeMap<u64, Conversation>,
-    observed: ObservedFlows,
-}
-
-impl Reader<'_> {
-    fn add(&mut self, frame: &Frame) -> Result<(), BackgroundError> {
-        match frame {
-            Frame::Flow(flow) if !self.is_own(flow) => {
-                let transport_header = if flow.transport == Transport::Tcp { TCP_HEADER } else { UDP_HEADER };
-                let of_flow = Conversation { device: flow.gateway, service: flow.service, transport_header };
-                self.conversations.insert(flow.flow, of_flow);
-                if self.conversations.len() >= MAX_FLOWS {
-                    return Err(BackgroundError::TooManyFlows);
-                }
-            }
-            Frame::Segments(segments) => {
-                for segment in segments.iter() {
-                    self.observed.add_time(segment.time_ns);
-                    let of_flow = self.conversations.get(&segment.flow);
-                    let to_device = of_flow.filter(|_| segment.direction == Direction::ToGateway);
-                    if let Some(conversation) = to_device {
-                        let Conversation { device, transport_header, .. } = *conversation;
-                        let packets = self.tunnel.packets(segment.length.into(), device, transport_header);
-                        self.observed.add(*conversation, segment.time_ns, packets)?;
-                    }
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn is_own(&self, flow: &Flow) -> bool {
-        let Scope { gateway, services, .. } = self.scope;
-        let is_gateway = gateway.is_some_and(|gateway| gateway == flow.gateway);
-        is_gateway && services.is_empty() || self.scope.has_address(flow.service)
-    }
+/// Whether a flow is the model's.
+fn is_own(scope: &Scope, flow: &Flow) -> bool {
+    let is_gateway = scope.gateway.is_some_and(|gateway| gateway == flow.gateway);
+    is_gateway && scope.services.is_empty() || scope.has_address(flow.service)
 }
 
 const INDENT: usize = 2;
@@ -220,12 +201,12 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
     let blocks = audit.block_bytes.map(|bytes| {
         format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen{padded}")
     });
-    let lines = [("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)];
-    lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).flatten().collect()
+    named_paragraphs([("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)])
 }
 
-fn named_paragraph(name: &str, text: &str) -> Document {
-    paragraph(format!("{name}: {}", escaped(text)), INDENT)
+fn named_paragraphs<const N: usize>(texts: [(&str, Option<String>); N]) -> Document {
+    let known = texts.into_iter().filter_map(|(name, text)| Some(format!("{name}: {}", escaped(&text?))));
+    known.flat_map(|text| paragraph(text, INDENT)).collect()
 }
 
 fn of_secrets(name: &str, learned: &Learned, value: impl Fn(&Measures) -> Value) -> [Value; 4] {
@@ -334,13 +315,12 @@ type Row = (&'static str, fn(&Learned) -> Value);
 
 impl TunnelReport<'_> {
     fn document(&self) -> Document {
-        let premises = [
+        let premises = named_paragraphs([
             ("prior", Some(self.prior.sentence.clone())),
             ("tunnel", Some(self.tunnel.in_words())),
             ("background", self.background_in_words()),
             ("observer", Some("counts the packets that are sent at once, and adds up their bytes".to_owned())),
-        ];
-        let premises = premises.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?)));
+        ]);
         let named: [Row; 6] = [
             ("command by guessing, V₀", |learned| Share(learned.command.guessing)),
             ("command, V", |learned| Share(learned.command.named)),
@@ -354,7 +334,7 @@ impl TunnelReport<'_> {
         let named = self.beside("named correctly", named.into_iter());
         let measures = ROWS.iter().map(|(name, value)| (*name, |learned: &Learned| value(&learned.command)));
         let sentence = paragraph(self.sentence.clone(), 0);
-        spaced([sentence, premises.flatten().collect(), named, self.beside("of the command", measures)])
+        spaced([sentence, premises, named, self.beside("of the command", measures)])
     }
 
     /// What other flows send; `None` if there are none.
@@ -381,5 +361,163 @@ impl TunnelReport<'_> {
         let seen = || [by_size, through_tunnel].into_iter().chain(beside_background);
         let rows = rows.map(|(name, value)| [name.into()].into_iter().chain(seen().map(&value)).collect());
         figure(&Figure::of("beside", columns, rows.collect()))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AuditedModel {
+    /// The model of the gateway, made by `sizeleak learn`
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// Which section of a model of several services, from 1
+    #[arg(long, value_name = "NUMBER")]
+    section: Option<usize>,
+
+    /// The devices, if they are others than those of the model
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+
+    /// How probable commands are before their size is seen: learned, recurring, devices or flat [default: recurring]
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t, hide_default_value = true)]
+    prior: PriorName,
+
+    /// How likely n + 1 actions are, compared with n [default: as learned]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    decay: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PriorReport {
+    name: PriorName,
+    decay: Option<f64>,
+    pub(super) sentence: String,
+}
+
+/// The section of this number, from 1, or the only one.
+pub(super) fn section(model: ModelSet, number: Option<usize>) -> Result<Model> {
+    let sections = model.into_sections();
+    let count = sections.len();
+    if number.is_none() && count > 1 {
+        let fault = "the model is about several services: name one of its sections with";
+        return Err(usage!("{fault} `--section`, from 1 to {count}"));
+    }
+    let number = number.unwrap_or(1);
+    let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
+    section.ok_or_else(|| {
+        usage!("the model has no section {number}, only {count}: name one with `--section`, from 1 to {count}")
+    })
+}
+
+pub(super) fn actions(model: &Model) -> Vec<&str> {
+    model.actions.iter().map(|action| action.name.as_str()).collect()
+}
+
+impl AuditedModel {
+    pub(super) fn files(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        let named = [("the model", &self.model), ("the inventory", &self.inventory)];
+        named.into_iter().filter_map(|(role, path)| Some((role, path.clone()?)))
+    }
+
+    pub(super) fn path(&self) -> Option<&PathBuf> {
+        self.model.as_ref()
+    }
+
+    pub(super) fn pipeline(&self, captures: &LabelledCaptures) -> Result<Pipeline> {
+        captures.pipeline(captures.traffic.pipeline()?, self.model.as_slice(), &[])
+    }
+
+    pub(super) fn premises(&self) -> Premises {
+        Premises { prior: self.prior, decay: self.decay }
+    }
+
+    pub(super) fn prior(&self, model: &Model) -> PriorReport {
+        let number = self.decay.map_or_else(
+            || "the number of actions is as learned".to_owned(),
+            |decay| format!("each number of actions is {decay} times as likely as one less"),
+        );
+        // Without labels, they are commands that the sizes explain.
+        let learned = format!("learned from {}", counted(model.learned.commands, "command", "commands"));
+        let recurring = if self.prior == PriorName::Recurring { model.recurring_in_words() } else { None };
+        let recurring = recurring.map_or_else(String::new, |commands| format!("; {commands}"));
+        let sentence = match self.prior {
+            PriorName::Learned | PriorName::Recurring if self.decay.is_none() => format!("{learned}{recurring}"),
+            PriorName::Learned | PriorName::Recurring => {
+                format!("how often each action occurs is {learned}; {number}{recurring}")
+            }
+            PriorName::Devices => format!("each device is as likely, and each of its actions; {number}"),
+            PriorName::Flat => "each command is as likely".to_owned(),
+        };
+        PriorReport { name: self.prior, decay: self.decay, sentence }
+    }
+
+    pub(super) fn inventory(&self) -> Result<Option<Inventory>> {
+        self.inventory.as_ref().map(|path| parsed(path, Inventory::from_toml)).transpose()
+    }
+
+    /// The model's section, if its sizes are known well enough for a figure.
+    pub(super) fn fit_model(&self) -> Result<Model> {
+        let model = self.model()?;
+        let unfit = model.learned.unfit_for_figures().map(|why| anyhow!(why));
+        let fault = unfit
+            .or_else(|| model.actions.is_empty().then(|| SpaceError::without_sizes(model.inventory.as_ref()).into()));
+        fault.map_or(Ok(model), |fault| Err(fault.context(self.named())))
+    }
+
+    /// The model's file, as errors name it.
+    pub(super) fn named(&self) -> String {
+        self.path().map_or_else(String::new, |path| path.display().to_string())
+    }
+
+    pub(super) fn model(&self) -> Result<Model> {
+        let Some(model) = &self.model else {
+            return Err(usage!("the model is missing: name it with `--model FILE`"));
+        };
+        let model = section(ModelSet::read(&[model])?, self.section)?;
+        if model.kinds.is_some() && !model.actions.is_empty() {
+            say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
+        }
+        // One that is not fit for figures says its warnings instead of them.
+        if model.learned.unfit_for_figures().is_none() {
+            model.learned.warnings.iter().for_each(|warning| {
+                say("sizeleak", &format!("the model was learned with a warning, and so are these figures: {warning}"));
+            });
+        }
+        let (Some(path), Some(inventory)) = (&self.inventory, self.inventory()?) else { return Ok(model) };
+        let name = || path.display().to_string();
+        let has_sizes = !model.actions.is_empty();
+        let (model, gone) = with_inventory(model, inventory).with_context(name)?;
+        if !has_sizes {
+            // It knows commands as kinds alone, whatever the devices are; who needs sizes of actions says so.
+            return Ok(model);
+        }
+        if model.actions.is_empty() {
+            let path = path.display();
+            let fault = "no device has an action that the model has sizes of: name actions as the model does";
+            return Err(usage!("{path}: {fault}"));
+        }
+        let unknown = model.inventory.as_ref().map(|inventory| inventory.unlearned(&model.actions).join(", "));
+        let notes = [
+            ("no device of the inventory has these actions of the model, which are left out", gone.join(", ")),
+            ("the model does not know these actions of the inventory, which are left out", unknown.unwrap_or_default()),
+        ];
+        for (note, actions) in notes.iter().filter(|(_, actions)| !actions.is_empty()) {
+            say("note", &format!("{note}: {actions}"));
+        }
+        Ok(model)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ObserverOption {
+    /// What who sees the packets of a tunnel learns: wireguard, esp-gcm, esp-cbc, or a policy by which it pads packets.
+    /// Such as multiple:128. The observer counts the packets that are sent at once, and adds up their bytes.
+    #[arg(long, value_name = "NAME")]
+    tunnel: Option<TunnelKind>,
+}
+
+impl ObserverOption {
+    pub(super) fn tunnel(&self, model: &Model) -> Option<Tunnel> {
+        self.tunnel.clone().map(|kind| Tunnel::new(kind, model))
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::document::line;
 use super::failure::{silent, usage};
-use super::report_format::ReportFormatOption;
+use super::output_option::ReportFormatOption;
 use super::shared_options::duration;
 use crate::conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 

@@ -12,10 +12,10 @@ use sizeleak_platform::runtime::Stage;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::{TimeRange, counted};
 
-use super::answers_input::AnswersInput;
 use super::frames::check_target;
 use super::output_option::{EncodedFile, OutputOption, one_of};
 use super::shared_options::{ClockOption, INPUT, OUTPUT, TimeRangeOption};
+use super::traffic_input::AnswersInput;
 
 /// Find what is not as usual in a home, with few false alarms
 #[derive(Debug, Args)]

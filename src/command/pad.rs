@@ -24,11 +24,10 @@ use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::{Basis, LearnedPadding, Model};
 use sizeleak_text::percent;
 
-use super::audited_model::{AuditedModel, ObserverOption};
+use super::audit::{AuditedModel, ObserverOption};
 use super::document::{Document, paragraph, spaced};
 use super::failure::{usage, with_code};
-use super::output_option::write;
-use super::report_format::ReportOutput;
+use super::output_option::{ReportOutput, write};
 use super::shared_options::{PADDING, number, share};
 
 #[cfg(feature = "simulator")]

@@ -1,7 +1,6 @@
 //! `sizeleak plot`: figures of what the other commands write: a timeline of a stream, the habits of a profile, the sizes of a
-//! model, and what reports say.
+//! model, what reports say as JSON, and how long the stages took.
 
-mod charts;
 pub(super) mod content;
 mod timeline;
 
@@ -13,21 +12,26 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use content::{Content, PictureKind};
-use sizeleak_frame::Frame;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use sizeleak_evaluation::{Calibration, CurvePoint, LearningCurve, MedianScore, MedianShare};
+use sizeleak_frame::{Frame, StageSummary};
 use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_model::ModelSet;
 use sizeleak_output::plot::{
     Chart, CommandSizes, ConfusionFigure, HomeHabits, PictureSize, TooSmall, habits_svg, svg_of,
 };
-use sizeleak_report::document::Figure;
-use sizeleak_text::counted;
+use sizeleak_report::document::{ChartKind, Figure, Value};
+use sizeleak_report::{leak, quantiles};
+use sizeleak_text::{counted, percent};
 use timeline::TimelineOptions;
 
-use super::answers_input::Answers;
-use super::audited_model::section;
+use super::audit::section;
 use super::failure::{usage, with_code};
 use super::output_option::{OutputOption, PictureForm};
 use super::shared_options::{ClockOption, OUTPUT};
+use super::traffic_input::Answers;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]
@@ -125,11 +129,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             habits_svg(&home, size, title.unwrap_or(&own_title))
         }
         (PictureKind::Sizes, Content::Model(text)) => sizes_of(&text, arguments.section, &name)?.svg(size, title),
-        (PictureKind::Calibration, Content::Report(report)) => drawn(&charts::calibration(report, &name)?),
-        (PictureKind::Curve, Content::Report(report)) => drawn(&charts::learning_curve(report, &name)?),
-        (PictureKind::Padding, Content::Report(report)) => drawn(&charts::padding(report, &name)?),
+        (PictureKind::Calibration, Content::Report(report)) => drawn(&calibration(report, &name)?),
+        (PictureKind::Curve, Content::Report(report)) => drawn(&learning_curve(report, &name)?),
+        (PictureKind::Padding, Content::Report(report)) => drawn(&padding(report, &name)?),
         (PictureKind::Confusion, Content::Report(report)) => {
-            charts::read::<ConfusionFigure>(kind, report, &name)?.svg(size, title)
+            report_as::<ConfusionFigure>(kind, report, &name)?.svg(size, title)
         }
         (kind, content) => {
             let (what, (kind, source)) = (content.what(), kind.in_words());
@@ -169,7 +173,7 @@ fn latencies_of(answers: Answers, name: &str) -> Result<Figure> {
             stages = summary.stages;
         }
     })?;
-    let latencies = charts::latency(&stages);
+    let latencies = latency(&stages);
     if latencies.rows.is_empty() {
         let (_, source) = PictureKind::Latency.in_words();
         return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}"));
@@ -244,6 +248,92 @@ fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>> {
 
 #[cfg(not(feature = "figures"))]
 #[expect(clippy::unnecessary_wraps, reason = "its other form may fail")]
-fn rendered(svg: String, PictureForm::Svg: PictureForm) -> Result<Vec<u8>> {
+fn rendered(svg: String, _: PictureForm) -> Result<Vec<u8>> {
     Ok(svg.into_bytes())
+}
+
+/// An evaluation, as far as it is drawn: what `sizeleak evaluate` writes as JSON.
+#[derive(Deserialize)]
+struct Evaluated {
+    after_pruning: Score,
+}
+
+#[derive(Deserialize)]
+struct Score {
+    commands: u64,
+    calibration: Calibration,
+}
+
+/// Policies against their cost, as far as they are drawn: what `sizeleak pad` writes as JSON.
+#[derive(Deserialize)]
+struct Policies {
+    prior: String,
+    guessing: f64,
+    points: Vec<PolicyPoint>,
+}
+
+#[derive(Deserialize)]
+struct PolicyPoint {
+    policy: String,
+    added_share: f64,
+    named: f64,
+}
+
+/// What a report says of a figure.
+fn report_as<F: DeserializeOwned>(kind: PictureKind, report: Json, name: &str) -> Result<F> {
+    let (wanted, source) = kind.in_words();
+    serde_json::from_value(report).map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))
+}
+
+fn calibration(report: Json, name: &str) -> Result<Figure> {
+    let Evaluated { after_pruning: Score { commands, calibration } } =
+        report_as(PictureKind::Calibration, report, name)?;
+    let share = |share: Option<f64>| share.map_or_else(|| "unknown".to_owned(), percent);
+    let [error, chance] = [calibration.expected_error, calibration.by_chance].map(share);
+    let commands = counted(commands, "command", "commands");
+    let about = format!("{commands}; mean error {error}, {chance} is expected by chance");
+    Ok(leak::reliability(&calibration).titled("Are stated probabilities right?", about))
+}
+
+fn learning_curve(report: Json, name: &str) -> Result<Figure> {
+    let LearningCurve { drawn_from, tested, points, .. } = report_as(PictureKind::Curve, report, name)?;
+    let row = |CurvePoint { labels, after_pruning: score, .. }: &CurvePoint| {
+        let share = |share: fn(&MedianScore) -> MedianShare| {
+            let within = |MedianShare { median, interval }| Value::Within(median, interval);
+            Value::from(score.as_ref().map(|score| within(share(score))))
+        };
+        let count = Value::Count(*labels as f64);
+        [count, share(|score| score.precision), share(|score| score.top_5), share(|score| score.top_1)]
+    };
+    let columns = "labels | truth among the candidates | among the first five | the first candidate";
+    let tested = counted(tested, "other command", "other commands");
+    let about = format!(
+        "models of so many of {drawn_from} labels, drawn at random, answer {tested}; bars are intervals of 95 %"
+    );
+    let figure = Figure::new("curve", columns, points.iter().map(row));
+    Ok(figure.titled("How many labels are enough?", about).drawn(ChartKind::Growth, &[0, 1, 2, 3]))
+}
+
+fn padding(report: Json, name: &str) -> Result<Figure> {
+    let Policies { prior, guessing, points } = report_as(PictureKind::Padding, report, name)?;
+    let row = |it: &PolicyPoint| [it.policy.as_str().into(), Value::Share(it.added_share), Value::Share(it.named)];
+    let about = format!("commands as probable as {prior}");
+    let figure = Figure::new("padding", "policy | more | named", points.iter().map(row));
+    let figure = figure.titled("What padding hides, and what it costs", about);
+    Ok(figure.drawn(ChartKind::Points, &[0, 1, 2]).beside_guessing(guessing))
+}
+
+/// How long each stage works on a frame, and how long a frame waits for it, as far as summaries say; no rows if none does.
+fn latency(stages: &[StageSummary]) -> Figure {
+    let row = |stage: &StageSummary| {
+        let times = [&stage.latency, &stage.queue].map(|histogram| quantiles(histogram));
+        let is_known = times.iter().any(Option::is_some);
+        let [[work, most_work, longest_work], [wait, most_wait, longest_wait]] =
+            times.map(|times| times.unwrap_or([const { Value::Unknown }; 3]));
+        is_known.then(|| [stage.stage.as_str().into(), work, most_work, longest_work, wait, most_wait, longest_wait])
+    };
+    let rows: Vec<_> = stages.iter().filter_map(row).collect();
+    let about = format!("{} stages; times of single frames, in microseconds", rows.len());
+    let figure = Figure::new("latency", "stage | work | 99 % | longest | wait | 99 % | longest", rows);
+    figure.titled("How long the stages take for a frame", about).drawn(ChartKind::Ranges, &[0, 1, 2, 3, 4, 5, 6])
 }

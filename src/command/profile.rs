@@ -11,10 +11,10 @@ use sizeleak_output::AnswerSink;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::counted;
 
-use super::answers_input::AnswersInput;
 use super::failure::{usage, with_code};
 use super::output_option::write_result;
 use super::shared_options::{INPUT, OUTPUT, TimeRangeOption};
+use super::traffic_input::AnswersInput;
 
 /// Learn what a home usually does and when
 #[derive(Debug, Args)]

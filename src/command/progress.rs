@@ -14,10 +14,8 @@ use sizeleak_platform::telemetry::log::{Drawing, MESSAGES, Screen, is_for_people
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-const KNOWN_TOTAL: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-
-/// The same for several files.
-const KNOWN_FILES: &str = "{wide_bar} {bytes} of {total_bytes}, {msg}, {bytes_per_sec}, {eta} left";
+/// With a message where there are several files.
+const KNOWN_TOTAL: &str = "{wide_bar} {bytes} of {total_bytes}{msg}, {bytes_per_sec}, {eta} left";
 
 /// If it is not, as with a pipe.
 const UNKNOWN_TOTAL: &str = "{spinner} {bytes} read, {bytes_per_sec}, {elapsed}";
@@ -109,7 +107,6 @@ fn draw(bar: &ProgressBar, progress: &Progress, ended: &Receiver<()>) {
         let (read, total, files) = (progress.read(), progress.total(), progress.files());
         let wanted = match total {
             _ if read == 0 => NOTHING_KNOWN,
-            Some(_) if files.is_some() => KNOWN_FILES,
             Some(_) => KNOWN_TOTAL,
             None => UNKNOWN_TOTAL,
         };
@@ -121,7 +118,7 @@ fn draw(bar: &ProgressBar, progress: &Progress, ended: &Receiver<()>) {
             bar.set_length(total);
         }
         if let Some((done, all)) = files {
-            bar.set_message(format!("{done} of {all} files"));
+            bar.set_message(format!(", {done} of {all} files"));
         }
         bar.set_position(total.map_or(read, |total| read.min(total)));
         bar.tick();
@@ -134,7 +131,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [KNOWN_TOTAL, KNOWN_FILES, UNKNOWN_TOTAL, NOTHING_KNOWN] {
+        for template in [KNOWN_TOTAL, UNKNOWN_TOTAL, NOTHING_KNOWN] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -13,9 +13,8 @@ use sizeleak_platform::runtime::{Access, Interrupt, Sandbox};
 use sizeleak_platform::telemetry::log::{self, say, say_latency};
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
-use super::failure::{check_fit, usage, with_code};
+use super::failure::{LossLimit, MAX_NOTES, PayloadLoss, check_fit, usage, with_code};
 use super::frames::{check_columns, check_target, known_kind};
-use super::notices::{LossLimit, MAX_NOTES, PayloadLoss};
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::session::Session;

@@ -14,8 +14,7 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::counted;
 use sizeleak_traffic::strip::{CaptureFormat, CaptureWriter, StripError, StripOptions, StripReport, Stripper};
 
-use super::failure::{usage, with_code};
-use super::notices::NoticeReport;
+use super::failure::{NoticeReport, usage, with_code};
 use super::output_option::keep_partial;
 use super::shared_options::OUTPUT;
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sizeleak_habits::{Home, Profile};
 use sizeleak_pipeline::recording::open;
 
-use crate::command::answers_input::Answers;
+use crate::command::traffic_input::Answers;
 
 /// The longest profile, model or report: 256 MiB, the diaries of hundreds of homes.
 const MAX_BYTES: u64 = 1 << 28;
