@@ -61,12 +61,11 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     let captures = &arguments.captures;
     if let Some(model) = &model {
         let is_alone = captures.traffic.operands.is_empty() && !given.has_findings();
-        match draft.add_model(model, &arguments.audited) {
-            Err(fault) => match fault.downcast_ref() {
+        if let Err(fault) = draft.add_model(model, &arguments.audited) {
+            match fault.downcast_ref() {
                 Some(SpaceError::NoSizes | SpaceError::OneDevice) if !is_alone => draft.add_kinds(&fault.to_string()),
                 _ => return Err(fault),
-            },
-            Ok(()) => {}
+            }
         }
     }
     if !captures.traffic.operands.is_empty() {

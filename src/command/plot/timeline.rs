@@ -122,7 +122,9 @@ fn add_truth(timeline: &mut Timeline, labels: &LabelFile, models: &[Model]) -> R
         }
     }
     let (labelled, remark) = gateways_of_labels(&by_gateway, labels, tolerance, models);
-    remark.iter().for_each(|remark| say("note", remark));
+    if let Some(remark) = remark {
+        say("note", &remark);
+    }
     let is_labelled = |gateway: Option<IpAddr>| {
         labelled.as_ref().zip(gateway).is_none_or(|(labelled, gateway)| labelled.contains(&gateway))
     };
