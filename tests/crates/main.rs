@@ -65,6 +65,7 @@ mod learning {
     mod few_commands;
     mod homes;
     mod hostile;
+    mod measured_commands;
 }
 mod model {
     mod epsilon;

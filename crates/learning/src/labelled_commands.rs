@@ -1,19 +1,14 @@
 //! Labelled commands with their sizes, as an observer sees them, without a model of their gateway.
 
-use std::collections::BTreeSet;
-
 use sizeleak_frame::Command;
 use sizeleak_model::{Basis, LabelledCommand};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
-use sizeleak_text::counted;
 use toml::Value;
 
 use crate::error::Result;
 use crate::labels::{LabelFile, MatchCounts, Tolerance};
-use crate::learning_run::LearningRun;
-use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, OnNotice, SEGMENTER, by_best_algorithm, command_times, observe_commands,
-};
+use crate::learning_run::{LearningOutcome, LearningRun};
+use crate::observed_commands::{ObservedCommand, OnNotice, SEGMENTER, command_times};
 use crate::size_basis::{choose_basis, labelled};
 use crate::training_set::LearningSettings;
 
@@ -45,9 +40,8 @@ impl LabelledCommands {
         self.found.iter().map(|command| size(command).map(|[_, most]| u64::try_from(most).unwrap_or(0))).collect()
     }
 
-    /// Finds the commands of labels. Where nothing says how, the algorithm is used that leaves the fewest labels without a
-    /// command: it does not look at sizes, so that it makes them say no more than they do. What then has no label, and
-    /// would be noise to a model that is learned so, is no command. Notices of the first run go to `on_notice`.
+    /// Finds the commands of labels, as a model that is learned from the labels does, unless a model is said. Notices of
+    /// the first run go to `on_notice`.
     ///
     /// # Errors
     /// If the pipeline does not run, or most labels belong to no command.
@@ -59,37 +53,27 @@ impl LabelledCommands {
         settings: &LearningSettings,
         on_notice: &mut OnNotice<'_>,
     ) -> Result<Self> {
-        let find = |pipeline: &Pipeline, on_notice: &mut OnNotice<'_>| {
-            let observed = observe_commands(input, pipeline, on_notice)?;
-            let labels = observed.aligned(labels, tolerance);
-            Ok((observed, labels))
-        };
-        let is_set = |key: &str| pipeline.option(SEGMENTER, key).and_then(Value::as_str).is_some();
-        let is_said = is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER);
-        if is_said || !input.has_records(pipeline)? {
-            let (observed, labels) = find(pipeline, on_notice)?;
-            return Self::of(observed, &labels, tolerance);
-        }
-        // All, where none is near a command.
-        let unmatched = |(observed, labels): &(ObservedCommands, LabelFile)| {
-            let matching = labels.matching(&command_times(&observed.commands), tolerance);
-            matching.map_or(usize::MAX, |matching| matching.unmatched())
-        };
-        let (mut observed, labels) = by_best_algorithm(pipeline, on_notice, unmatched, find)?;
-        let run = LearningRun { labels: &labels, input, tolerance, settings };
-        let noise = leave_out_noise(&mut observed, &run, pipeline);
-        let mut found = Self::of(observed, &labels, tolerance)?;
-        found.remarks.extend(noise);
-        Ok(found)
+        let run = LearningRun { labels, input, tolerance, settings };
+        let is_said = pipeline.option(SEGMENTER, "model").is_some_and(Value::is_str);
+        let outcome =
+            if is_said { run.learn_without_noise(pipeline, on_notice) } else { run.learn(pipeline, on_notice) }?;
+        Self::of(outcome, tolerance)
     }
 
-    /// The commands of one run, with the labels on their clock.
-    fn of(observed: ObservedCommands, labels: &LabelFile, tolerance: Tolerance) -> Result<Self> {
-        let ObservedCommands { commands, seen, damage, .. } = observed;
-        let times = command_times(&commands);
-        if commands.is_empty() {
-            return Err(InputError::no_commands(damage, seen).into());
+    /// The commands of the services that a model was learned from, or all without a model.
+    fn of(outcome: LearningOutcome, tolerance: Tolerance) -> Result<Self> {
+        let LearningOutcome { learned, mut commands, labels, damage, .. } = outcome;
+        match learned {
+            Ok(sections) => {
+                let is_own = |service| sections.iter().any(|section| section.services.contains(&service));
+                commands.retain(|observed| observed.service.is_none_or(is_own));
+            }
+            Err(error) if commands.is_empty() => {
+                return Err(damage.map_or(error, |damage| InputError::from(damage).into()));
+            }
+            Err(_) => {}
         }
+        let times = command_times(&commands);
         let matching = labels.matching(&times, tolerance)?;
         if damage.is_none() {
             // Before the damage there need not be commands of all labels.
@@ -124,28 +108,4 @@ impl LabelledCommands {
             damage,
         })
     }
-}
-
-/// Leaves out what has no label and is no command to a model that is learned by `run`, and returns a sentence about it.
-fn leave_out_noise(observed: &mut ObservedCommands, run: &LearningRun<'_>, pipeline: &Pipeline) -> Option<String> {
-    let matching = run.labels.matching(&command_times(&observed.commands), run.tolerance).ok()?;
-    if matching.spurious.is_empty() {
-        return None;
-    }
-    // What keeps a model from being learned is said where one is.
-    let outcome = run.learn(pipeline, &mut |_| {}).ok().filter(|outcome| !outcome.needs_more(run.settings))?;
-    let sections = outcome.learned.as_ref().ok()?;
-    let services: BTreeSet<usize> = sections.iter().flat_map(|section| section.services.iter().copied()).collect();
-    let place = |observed: &ObservedCommand| (observed.command.flow, observed.command.time_ns);
-    let own = outcome.commands.iter().filter(|one| one.service.is_none_or(|service| services.contains(&service)));
-    let commands: BTreeSet<(u64, i64)> = own.map(place).collect();
-    let is_noise = |at: &usize| observed.commands.get(*at).is_some_and(|one| !commands.contains(&place(one)));
-    let noise: BTreeSet<usize> = matching.spurious.into_iter().filter(is_noise).collect();
-    let mut places = 0..;
-    observed.commands.retain(|_| places.next().is_none_or(|at| !noise.contains(&at)));
-    (!noise.is_empty()).then(|| {
-        let are = if noise.len() == 1 { "is no command" } else { "are no commands" };
-        let messages = counted(noise.len(), "message", "messages");
-        format!("{messages} without a label {are}: of another service, periodic, an answer, or of a size of no actions")
-    })
 }

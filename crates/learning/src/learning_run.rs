@@ -23,8 +23,8 @@ use toml::{Table, Value};
 use crate::error::{LearningError, Result};
 use crate::labels::{LabelFile, Tolerance};
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, ObservedService, OnNotice, SEGMENTER, by_best_algorithm, command_times,
-    observe_commands, with_algorithm,
+    ObservedCommand, ObservedCommands, ObservedService, OnNotice, SEGMENTER, command_times, observe_commands, patient,
+    with_algorithm,
 };
 use crate::sections::on_two_connections;
 use crate::size_doubts::DOUBTFUL_SHARE;
@@ -194,9 +194,13 @@ impl LearningRun<'_> {
             // Noise is what one side sends besides commands.
             return self.learn_without_noise(pipeline, on_notice);
         }
-        let best = by_best_algorithm(pipeline, on_notice, LearningOutcome::mismatches, |pipeline, on_notice| {
-            self.learn_without_noise(pipeline, on_notice)
-        })?;
+        let mut best = self.learn_without_noise(&patient(pipeline)?, on_notice)?;
+        for algorithm in ["gap", "record"] {
+            if best.mismatches() > 0 {
+                let other = self.learn_without_noise(&with_algorithm(pipeline, algorithm)?, &mut |_| {})?;
+                best = if other.mismatches() < best.mismatches() { other } else { best };
+            }
+        }
         let traffic = self.traffic(pipeline)?;
         let windows = reply_windows(&traffic, &options, &best);
         let mut pipeline = pipeline.clone();
@@ -239,7 +243,11 @@ impl LearningRun<'_> {
     }
 
     /// Learns from the commands that a pipeline finds.
-    fn learn_without_noise(&self, pipeline: &Pipeline, on_notice: &mut OnNotice<'_>) -> Result<LearningOutcome> {
+    pub(crate) fn learn_without_noise(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut OnNotice<'_>,
+    ) -> Result<LearningOutcome> {
         let observed = observe_commands(self.input, pipeline, on_notice)?;
         let labels = observed.aligned(self.labels, self.tolerance);
         let ObservedCommands { commands, services, seen, damage, .. } = observed;

@@ -67,27 +67,6 @@ pub(crate) fn with_algorithm(pipeline: &Pipeline, algorithm: &str) -> Result<Pip
     Ok(pipeline)
 }
 
-/// What `run` makes of the commands of the algorithm that needs no model and leaves the fewest labels without a command;
-/// of equal ones, the first. Notices of the first run go to `on_notice`.
-pub(crate) fn by_best_algorithm<T>(
-    pipeline: &Pipeline,
-    on_notice: &mut OnNotice<'_>,
-    unmatched: impl Fn(&T) -> usize,
-    run: impl Fn(&Pipeline, &mut OnNotice<'_>) -> Result<T>,
-) -> Result<T> {
-    let mut best = run(&patient(pipeline)?, on_notice)?;
-    for algorithm in ["gap", "record"] {
-        if unmatched(&best) == 0 {
-            break;
-        }
-        let other = run(&with_algorithm(pipeline, algorithm)?, &mut |_| {})?;
-        if unmatched(&other) < unmatched(&best) {
-            best = other;
-        }
-    }
-    Ok(best)
-}
-
 /// Runs the pipeline. Notices go to `on_notice`.
 ///
 /// # Errors
