@@ -1,6 +1,25 @@
 //! The description of what is simulated, a TOML file: one type for each table, and why a scenario or its simulation
 //! fails. The bounds of values are in `check`.
 
+/// Tables of a scenario, each with its keys, and the default of a key behind it.
+macro_rules! settings {
+    ($(
+        $(#[$of_table:meta])*
+        pub struct $table:ident { $($(#[$of_key:meta])* pub $key:ident: $kind:ty = $default:expr,)* }
+    )*) => {$(
+        $(#[$of_table])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct $table { $($(#[$of_key])* pub $key: $kind,)* }
+
+        impl Default for $table {
+            fn default() -> Self {
+                Self { $($key: $default,)* }
+            }
+        }
+    )*};
+}
+
 mod check;
 mod commands;
 mod habits;
@@ -29,61 +48,36 @@ pub use protocols::{
 };
 pub use variation::{Compression, DurationRange, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
 
-/// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home
-/// of the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Scenario {
-    /// When the first capture starts.
-    pub epoch: Timestamp,
-    pub network: NetworkSettings,
-    pub tls: TlsSettings,
-    /// The protocol inside TLS.
-    pub session: SessionSettings,
-    pub command: CommandSettings,
-    #[serde(rename = "device")]
-    pub devices: Vec<DeviceKind>,
-    /// The JSON values of actions. The value of an action that is not listed is its name.
-    #[serde(rename = "action")]
-    pub actions: Vec<ActionValue>,
-    pub learn: LearnSettings,
-    pub test: TestSettings,
-    /// The life of the home in the capture to test on, in place of random commands.
-    pub habits: HabitSettings,
-    pub labels: LabelSettings,
-    pub replies: ReplySettings,
-    pub padding: PaddingSettings,
-    pub firmware_change: FirmwareChange,
-    pub telemetry: TelemetrySettings,
-    pub noise: NoiseSettings,
-    pub capture: CaptureSettings,
-    /// Actions of a real home ([`Scenario::play`]); in place of random commands where there are any.
-    #[serde(skip)]
-    pub sequence: Vec<PlayedAction>,
-}
-
-impl Default for Scenario {
-    fn default() -> Self {
-        Self {
-            epoch: Timestamp::constant(1_767_600_000, 0),
-            network: NetworkSettings::default(),
-            tls: TlsSettings::default(),
-            session: SessionSettings::default(),
-            command: CommandSettings::default(),
-            devices: commands::devices(),
-            actions: commands::actions(),
-            learn: LearnSettings::default(),
-            test: TestSettings::default(),
-            habits: HabitSettings::default(),
-            labels: LabelSettings::default(),
-            replies: ReplySettings::default(),
-            padding: PaddingSettings::default(),
-            firmware_change: FirmwareChange::default(),
-            telemetry: TelemetrySettings::default(),
-            noise: NoiseSettings::default(),
-            capture: CaptureSettings::default(),
-            sequence: Vec::new(),
-        }
+settings! {
+    /// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the
+    /// home of the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
+    pub struct Scenario {
+        /// When the first capture starts.
+        pub epoch: Timestamp = Timestamp::constant(1_767_600_000, 0),
+        pub network: NetworkSettings = NetworkSettings::default(),
+        pub tls: TlsSettings = TlsSettings::default(),
+        /// The protocol inside TLS.
+        pub session: SessionSettings = SessionSettings::default(),
+        pub command: CommandSettings = CommandSettings::default(),
+        #[serde(rename = "device")]
+        pub devices: Vec<DeviceKind> = commands::devices(),
+        /// The JSON values of actions. The value of an action that is not listed is its name.
+        #[serde(rename = "action")]
+        pub actions: Vec<ActionValue> = commands::actions(),
+        pub learn: LearnSettings = LearnSettings::default(),
+        pub test: TestSettings = TestSettings::default(),
+        /// The life of the home in the capture to test on, in place of random commands.
+        pub habits: HabitSettings = HabitSettings::default(),
+        pub labels: LabelSettings = LabelSettings::default(),
+        pub replies: ReplySettings = ReplySettings::default(),
+        pub padding: PaddingSettings = PaddingSettings::default(),
+        pub firmware_change: FirmwareChange = FirmwareChange::default(),
+        pub telemetry: TelemetrySettings = TelemetrySettings::default(),
+        pub noise: NoiseSettings = NoiseSettings::default(),
+        pub capture: CaptureSettings = CaptureSettings::default(),
+        /// Actions of a real home ([`Scenario::play`]); in place of random commands where there are any.
+        #[serde(skip)]
+        pub sequence: Vec<PlayedAction> = Vec::new(),
     }
 }
 
@@ -130,7 +124,8 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    /// The same with the line of the key in the text of the scenario: of several tables, the one that is named behind it.
+    /// The same with the line of the key in the text of the scenario: of several tables, the one that is named behind
+    /// it.
     fn in_text(mut self, text: &str) -> Self {
         if let Self::Value { line, key, .. } = &mut self {
             *line = line_of(text, key);

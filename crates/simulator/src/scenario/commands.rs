@@ -30,33 +30,33 @@ pub struct ActionValue {
     pub replies: Option<Vec<ReplyPadding>>,
 }
 
-/// The form of commands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct CommandSettings {
-    pub interval: DurationRange,
-    /// The largest number of actions in a random command.
-    pub most_actions: u32,
-    /// P(n + 1 actions) / P(n actions).
-    pub decay: f64,
-    /// The message id, whose width makes the paper's ε.
-    pub message_id: MessageId,
-    pub device_ids: DeviceIds,
-    /// The share of commands that a second app sends, whose bodies have other keys and so other sizes; in both captures.
-    pub second_app: f64,
-    /// The share of all commands that are dummies: drawn, sent and answered like the others, but without a label; in both
-    /// captures.
-    pub dummies: f64,
-    pub overlap: Overlap,
-    pub recurring: Recurring,
-}
+settings! {
+    /// The form of commands.
+    pub struct CommandSettings {
+        pub interval: DurationRange = DurationRange::from_millis(4_000, 20_000),
+        /// The largest number of actions in a random command.
+        pub most_actions: u32 = 16,
+        /// P(n + 1 actions) / P(n actions).
+        pub decay: f64 = 0.75,
+        /// The message id, whose width makes the paper's ε.
+        pub message_id: MessageId = MessageId::default(),
+        pub device_ids: DeviceIds = DeviceIds::Fixed,
+        /// The share of commands that a second app sends, whose bodies have other keys and so other sizes; in both
+        /// captures.
+        pub second_app: f64 = 0.0,
+        /// The share of all commands that are dummies: drawn, sent and answered like the others, but without a label;
+        /// in both captures.
+        pub dummies: f64 = 0.0,
+        pub overlap: Overlap = Overlap::default(),
+        pub recurring: Recurring = Recurring::default(),
+    }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct MessageId {
-    pub min_digits: u32,
-    pub max_digits: u32,
-    pub draw: IdDraw,
+    #[derive(Copy, Eq)]
+    pub struct MessageId {
+        pub min_digits: u32 = 5,
+        pub max_digits: u32 = 8,
+        pub draw: IdDraw = IdDraw::Number,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,67 +81,26 @@ pub enum DeviceIds {
     Varying,
 }
 
-/// The commands of the capture to learn from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LearnSettings {
-    /// Repetitions of the paper's experiments: each action on one device, each action on two (section IV).
-    pub repeats: u32,
-    /// The number of random commands after them.
-    pub random: u32,
-}
-
-/// The commands of the capture to test on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TestSettings {
-    pub commands: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LabelSettings {
-    /// The largest error of a label's time, in either direction.
-    pub error: SignedDuration,
-}
-
-impl Default for CommandSettings {
-    fn default() -> Self {
-        Self {
-            interval: DurationRange::from_millis(4_000, 20_000),
-            most_actions: 16,
-            decay: 0.75,
-            message_id: MessageId::default(),
-            device_ids: DeviceIds::Fixed,
-            second_app: 0.0,
-            dummies: 0.0,
-            overlap: Overlap::default(),
-            recurring: Recurring::default(),
-        }
+settings! {
+    /// The commands of the capture to learn from.
+    #[derive(Copy, Eq)]
+    pub struct LearnSettings {
+        /// Repetitions of the paper's experiments: each action on one device, each action on two (section IV).
+        pub repeats: u32 = 3,
+        /// The number of random commands after them.
+        pub random: u32 = 150,
     }
-}
 
-impl Default for MessageId {
-    fn default() -> Self {
-        Self { min_digits: 5, max_digits: 8, draw: IdDraw::Number }
+    /// The commands of the capture to test on.
+    #[derive(Copy, Eq)]
+    pub struct TestSettings {
+        pub commands: u32 = 307,
     }
-}
 
-impl Default for LearnSettings {
-    fn default() -> Self {
-        Self { repeats: 3, random: 150 }
-    }
-}
-
-impl Default for TestSettings {
-    fn default() -> Self {
-        Self { commands: 307 }
-    }
-}
-
-impl Default for LabelSettings {
-    fn default() -> Self {
-        Self { error: SignedDuration::from_millis(300) }
+    #[derive(Copy, Eq)]
+    pub struct LabelSettings {
+        /// The largest error of a label's time, in either direction.
+        pub error: SignedDuration = SignedDuration::from_millis(300),
     }
 }
 

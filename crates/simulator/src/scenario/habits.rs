@@ -7,51 +7,33 @@ use jiff::SignedDuration;
 use jiff::civil::Time;
 use serde::{Deserialize, Serialize};
 
-/// The life of the home in the capture to test on. Days are counted from 0, in the home's time zone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct HabitSettings {
-    /// How many days the capture has; 0: it has `test.commands` commands at `command.interval`.
-    pub days: u32,
-    /// The home's time zone: a name of the IANA database.
-    pub time_zone: String,
-    /// The people whose routines are drawn, where no routine is given.
-    pub residents: u32,
-    /// Automations that are drawn, where no routine is given.
-    pub automations: u32,
-    /// The mean number of commands a day that belong to no routine.
-    pub free_commands: f64,
-    /// The share of free commands that come while people sleep.
-    pub nightly: f64,
-    /// By how much people's routines move later in a week.
-    pub drift: SignedDuration,
-    /// The day from which on routines are other ones: somebody moved in, or began a new job.
-    pub change: Option<u32>,
-    /// What the home does again and again; drawn from the seed where there is none.
-    #[serde(rename = "routine")]
-    pub routines: Vec<Routine>,
-    /// Days on which people are away.
-    #[serde(rename = "holiday")]
-    pub holidays: Vec<Holiday>,
-    #[serde(rename = "attack")]
-    pub attacks: Vec<Attack>,
-}
-
-impl Default for HabitSettings {
-    fn default() -> Self {
-        Self {
-            days: 0,
-            time_zone: "UTC".into(),
-            residents: 2,
-            automations: 3,
-            free_commands: 7.0,
-            nightly: 0.005,
-            drift: SignedDuration::ZERO,
-            change: None,
-            routines: Vec::new(),
-            holidays: Vec::new(),
-            attacks: Vec::new(),
-        }
+settings! {
+    /// The life of the home in the capture to test on. Days are counted from 0, in the home's time zone.
+    pub struct HabitSettings {
+        /// How many days the capture has; 0: it has `test.commands` commands at `command.interval`.
+        pub days: u32 = 0,
+        /// The home's time zone: a name of the IANA database.
+        pub time_zone: String = "UTC".into(),
+        /// The people whose routines are drawn, where no routine is given.
+        pub residents: u32 = 2,
+        /// Automations that are drawn, where no routine is given.
+        pub automations: u32 = 3,
+        /// The mean number of commands a day that belong to no routine.
+        pub free_commands: f64 = 7.0,
+        /// The share of free commands that come while people sleep.
+        pub nightly: f64 = 0.005,
+        /// By how much people's routines move later in a week.
+        pub drift: SignedDuration = SignedDuration::ZERO,
+        /// The day from which on routines are other ones: somebody moved in, or began a new job.
+        pub change: Option<u32> = None,
+        /// What the home does again and again; drawn from the seed where there is none.
+        #[serde(rename = "routine")]
+        pub routines: Vec<Routine> = Vec::new(),
+        /// Days on which people are away.
+        #[serde(rename = "holiday")]
+        pub holidays: Vec<Holiday> = Vec::new(),
+        #[serde(rename = "attack")]
+        pub attacks: Vec<Attack> = Vec::new(),
     }
 }
 

@@ -57,19 +57,20 @@ impl Suite {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct SessionSettings {
-    pub framing: Framing,
-    /// The time between the gateway's pings (WebSocket, MQTT); 0 for none.
-    pub keep_alive: SignedDuration,
-    /// How long the service delays the response to a poll (HTTP).
-    pub poll_timeout: SignedDuration,
-    /// The delivery guarantee (MQTT).
-    pub quality_of_service: QualityOfService,
-    /// The time after which the gateway reconnects; 0 for never.
-    pub reconnect_after: SignedDuration,
-    pub compression: Compression,
+settings! {
+    #[derive(Copy, Eq)]
+    pub struct SessionSettings {
+        pub framing: Framing = Framing::Websocket,
+        /// The time between the gateway's pings (WebSocket, MQTT); 0 for none.
+        pub keep_alive: SignedDuration = SignedDuration::from_secs(30),
+        /// How long the service delays the response to a poll (HTTP).
+        pub poll_timeout: SignedDuration = SignedDuration::from_secs(25),
+        /// The delivery guarantee (MQTT).
+        pub quality_of_service: QualityOfService = QualityOfService::AtLeastOnce,
+        /// The time after which the gateway reconnects; 0 for never.
+        pub reconnect_after: SignedDuration = SignedDuration::ZERO,
+        pub compression: Compression = Compression::None,
+    }
 }
 
 /// The protocol that carries the JSON messages.
@@ -94,16 +95,17 @@ pub enum QualityOfService {
     AtLeastOnce,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ReplySettings {
-    pub mode: ReplyMode,
-    /// The time since the command.
-    pub delay: DurationRange,
-    /// The probability that a reply is never sent.
-    pub loss: f64,
-    /// The probability that a reply is sent in the record of the previous one.
-    pub coalesce: f64,
+settings! {
+    #[derive(Copy)]
+    pub struct ReplySettings {
+        pub mode: ReplyMode = ReplyMode::PerAction,
+        /// The time since the command.
+        pub delay: DurationRange = DurationRange::from_millis(20, 400),
+        /// The probability that a reply is never sent.
+        pub loss: f64 = 0.01,
+        /// The probability that a reply is sent in the record of the previous one.
+        pub coalesce: f64 = 0.02,
+    }
 }
 
 /// The number of replies to a command.
@@ -116,55 +118,29 @@ pub enum ReplyMode {
     None,
 }
 
-/// The gateway's unsolicited messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TelemetrySettings {
-    /// The mean time between two messages; 0 for none.
-    pub period: SignedDuration,
-    /// The time that the service takes to acknowledge one, in addition to the round trip.
-    pub think: DurationRange,
-}
-
-impl Default for SessionSettings {
-    fn default() -> Self {
-        Self {
-            framing: Framing::Websocket,
-            keep_alive: SignedDuration::from_secs(30),
-            poll_timeout: SignedDuration::from_secs(25),
-            quality_of_service: QualityOfService::AtLeastOnce,
-            reconnect_after: SignedDuration::ZERO,
-            compression: Compression::None,
-        }
+settings! {
+    /// The gateway's unsolicited messages.
+    #[derive(Copy, Eq)]
+    pub struct TelemetrySettings {
+        /// The mean time between two messages; 0 for none.
+        pub period: SignedDuration = SignedDuration::from_secs(45),
+        /// The time that the service takes to acknowledge one, in addition to the round trip.
+        pub think: DurationRange = DurationRange::from_millis(1, 8),
     }
-}
 
-impl Default for ReplySettings {
-    fn default() -> Self {
-        Self { mode: ReplyMode::PerAction, delay: DurationRange::from_millis(20, 400), loss: 0.01, coalesce: 0.02 }
+    /// Addresses and TCP. With IPv6 addresses the whole network uses IPv6.
+    pub struct NetworkSettings {
+        pub gateway: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 1, 20)),
+        pub service: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 10)),
+        pub port: u16 = 443,
+        pub name: String = "hub.example".into(),
+        /// The round-trip time from the capture point to the service.
+        pub round_trip: SignedDuration = SignedDuration::from_millis(24),
+        /// The maximum segment size, in bytes.
+        pub segment_size: u16 = 1460,
+        pub initial_sequence: InitialSequence = InitialSequence::Random,
+        pub retransmission: f64 = 0.0,
     }
-}
-
-impl Default for TelemetrySettings {
-    fn default() -> Self {
-        Self { period: SignedDuration::from_secs(45), think: DurationRange::from_millis(1, 8) }
-    }
-}
-
-/// Addresses and TCP. With IPv6 addresses the whole network uses IPv6.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct NetworkSettings {
-    pub gateway: IpAddr,
-    pub service: IpAddr,
-    pub port: u16,
-    pub name: String,
-    /// The round-trip time from the capture point to the service.
-    pub round_trip: SignedDuration,
-    /// The maximum segment size, in bytes.
-    pub segment_size: u16,
-    pub initial_sequence: InitialSequence,
-    pub retransmission: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,20 +151,21 @@ pub enum InitialSequence {
     NearWrap,
 }
 
-/// Background traffic. Periods are the mean time between two events; 0 for none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct NoiseSettings {
-    /// The gateway fetches a firmware update from another service, over TLS.
-    pub firmware_period: SignedDuration,
-    pub firmware_bytes: usize,
-    /// Another host of the home fetches from a website, over TLS.
-    pub host_period: SignedDuration,
-    pub host_bytes: usize,
-    /// The gateway or another host looks up a name.
-    pub dns_period: SignedDuration,
-    /// The gateway queries the time.
-    pub ntp_period: SignedDuration,
+settings! {
+    /// Background traffic. Periods are the mean time between two events; 0 for none.
+    #[derive(Copy, Eq)]
+    pub struct NoiseSettings {
+        /// The gateway fetches a firmware update from another service, over TLS.
+        pub firmware_period: SignedDuration = SignedDuration::from_mins(25),
+        pub firmware_bytes: usize = 3_000,
+        /// Another host of the home fetches from a website, over TLS.
+        pub host_period: SignedDuration = SignedDuration::from_mins(10),
+        pub host_bytes: usize = 1_500,
+        /// The gateway or another host looks up a name.
+        pub dns_period: SignedDuration = SignedDuration::from_mins(4),
+        /// The gateway queries the time.
+        pub ntp_period: SignedDuration = SignedDuration::from_mins(15),
+    }
 }
 
 /// Resolution and disturbances of the capture. Probabilities are for each packet.
@@ -212,34 +189,6 @@ pub enum Resolution {
     #[default]
     Microsecond,
     Nanosecond,
-}
-
-impl Default for NetworkSettings {
-    fn default() -> Self {
-        Self {
-            gateway: IpAddr::V4(Ipv4Addr::new(192, 168, 1, 20)),
-            service: IpAddr::V4(Ipv4Addr::new(203, 0, 113, 10)),
-            port: 443,
-            name: "hub.example".into(),
-            round_trip: SignedDuration::from_millis(24),
-            segment_size: 1460,
-            initial_sequence: InitialSequence::Random,
-            retransmission: 0.0,
-        }
-    }
-}
-
-impl Default for NoiseSettings {
-    fn default() -> Self {
-        Self {
-            firmware_period: SignedDuration::from_mins(25),
-            firmware_bytes: 3_000,
-            host_period: SignedDuration::from_mins(10),
-            host_bytes: 1_500,
-            dns_period: SignedDuration::from_mins(4),
-            ntp_period: SignedDuration::from_mins(15),
-        }
-    }
 }
 
 /// To which sizes commands and replies are padded. All other messages stay as they are: they say nothing of a command.

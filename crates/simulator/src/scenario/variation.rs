@@ -84,36 +84,24 @@ pub struct Recurring {
     pub commands: u32,
 }
 
-/// Commands that follow the one before so soon that its replies have not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Overlap {
-    /// The share of commands that do, in both captures; 0 for none.
-    pub share: f64,
-    /// The time since the command before.
-    pub interval: DurationRange,
-}
-
-/// New firmware of the gateway in the middle of the capture to test on: from then on all JSON bodies in both directions
-/// are longer. The replies to a command have the form of their command.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct FirmwareChange {
-    /// The share of the commands that are sent before.
-    pub after: f64,
-    /// The bytes that it adds to each body; 0 for no change.
-    pub bytes: usize,
-}
-
-impl Default for Overlap {
-    fn default() -> Self {
-        Self { share: 0.0, interval: DurationRange::from_millis(100, 300) }
+settings! {
+    /// Commands that follow the one before so soon that its replies have not ended.
+    #[derive(Copy)]
+    pub struct Overlap {
+        /// The share of commands that do, in both captures; 0 for none.
+        pub share: f64 = 0.0,
+        /// The time since the command before.
+        pub interval: DurationRange = DurationRange::from_millis(100, 300),
     }
-}
 
-impl Default for FirmwareChange {
-    fn default() -> Self {
-        Self { after: 0.5, bytes: 0 }
+    /// New firmware of the gateway in the middle of the capture to test on: from then on all JSON bodies in both
+    /// directions are longer. The replies to a command have the form of their command.
+    #[derive(Copy)]
+    pub struct FirmwareChange {
+        /// The share of the commands that are sent before.
+        pub after: f64 = 0.5,
+        /// The bytes that it adds to each body; 0 for no change.
+        pub bytes: usize = 0,
     }
 }
 
