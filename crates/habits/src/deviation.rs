@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::calendar::clock;
 use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
 use crate::rates::{LearnedCommand, Occurrence};
@@ -17,7 +19,8 @@ const NEVER: f64 = 1e-6;
 /// A slot that has come on this share of days is a routine.
 const ROUTINE: f64 = 0.5;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum What {
     /// An action that is rare, or was never seen.
     Action,
@@ -38,16 +41,7 @@ pub enum What {
 
 impl fmt::Display for What {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Action => "action",
-            Self::Command => "command",
-            Self::Burst => "burst",
-            Self::SlowBurst => "slow-burst",
-            Self::ShiftedRoutine => "shifted-routine",
-            Self::Overdue => "overdue",
-            Self::Silence => "silence",
-            Self::Stranger => "stranger",
-        })
+        self.serialize(out)
     }
 }
 

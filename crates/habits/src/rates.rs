@@ -295,38 +295,34 @@ impl Rates {
 
     /// Learns the commands of whole days.
     pub(crate) fn learn_days<'a>(&mut self, days: impl IntoIterator<Item = (i64, &'a [LearnedCommand])>) {
-        for (day, commands) in days {
-            let kind = usize::from(Calendar::is_weekend(day));
-            for command in commands {
-                for (class, id) in with_members(&command.classes) {
-                    self.known[*id as usize].join(class);
-                }
-                for (id, weight) in &command.weights {
-                    let own = Occurrence { at: command.at, weight: *weight, context: command.context };
-                    self.known[*id as usize].occurrences.push(own);
-                }
-                self.count(command, kind, 1);
-            }
-            self.days[kind] += 1.0;
-        }
-        self.smooth();
+        self.count_days(days, 1);
     }
 
     /// Forgets the commands of the first whole days that were learned.
     pub(crate) fn forget_days<'a>(&mut self, days: impl IntoIterator<Item = (i64, &'a [LearnedCommand])>) {
+        self.count_days(days, -1);
+    }
+
+    /// Counts whole days so many times more: once, or once less.
+    fn count_days<'a>(&mut self, days: impl IntoIterator<Item = (i64, &'a [LearnedCommand])>, times: i32) {
         for (day, commands) in days {
             let kind = usize::from(Calendar::is_weekend(day));
             for command in commands {
-                for (class, id) in with_members(&command.classes) {
-                    self.known[*id as usize].leave(class);
+                for (class, id) in command.classes.iter().flat_map(|class| class.iter().map(move |id| (class, id))) {
+                    let known = &mut self.known[*id as usize];
+                    if times > 0 { known.join(class) } else { known.leave(class) }
                 }
-                for (id, _) in &command.weights {
+                for (id, weight) in &command.weights {
                     let own = &mut self.known[*id as usize].occurrences;
-                    own.drain(..own.partition_point(|occurrence| occurrence.at.day <= day));
+                    if times > 0 {
+                        own.push(Occurrence { at: command.at, weight: *weight, context: command.context });
+                    } else {
+                        own.drain(..own.partition_point(|occurrence| occurrence.at.day <= day));
+                    }
                 }
-                self.count(command, kind, -1);
+                self.count(command, kind, times);
             }
-            self.days[kind] -= 1.0;
+            self.days[kind] += f64::from(times);
         }
         self.smooth();
     }
@@ -489,11 +485,6 @@ impl Rates {
         let new = (self.first_times + SHAPE) / (self.total + 1.0);
         (of_number * of_actions.exp() * new).max(f64::MIN_POSITIVE)
     }
-}
-
-/// Each class with each of its commands.
-fn with_members(classes: &[Vec<CommandId>]) -> impl Iterator<Item = (&[CommandId], &CommandId)> {
-    classes.iter().flat_map(|class| class.iter().map(|id| (&class[..], id)))
 }
 
 /// The mean of a rate after `count` events in `hours`, by a gamma prior of this mean.
