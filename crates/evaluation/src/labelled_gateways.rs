@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use sizeleak_frame::{Command, Frame};
-use sizeleak_learning::labels::{LabelFile, Tolerance, by_chance};
+use sizeleak_learning::labels::{LabelFile, Tolerance, by_chance, near_by_chance};
 use sizeleak_model::Model;
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput};
 use sizeleak_text::counted;
@@ -152,7 +152,10 @@ impl GatewayMatch {
         let alone = label_times.len().saturating_sub(distances.len()) as u128;
         let far = distances.values().map(|distance| u128::from(*distance)).sum::<u128>()
             + alone * u128::from(tolerance.nanoseconds().unsigned_abs());
-        Self { gateway, distances, chances: chances(&label_times, times, tolerance), far }
+        let within = (0..TRIED).map(|tried| tolerance.nanoseconds() >> tried);
+        let chances =
+            within.map(|within| (within.unsigned_abs(), near_by_chance(&label_times, times, within))).collect();
+        Self { gateway, distances, chances, far }
     }
 
     /// The probability that as many of so many labels, whose rows count, would lie as near to commands by chance.
@@ -228,20 +231,6 @@ fn by_model(commands: &BTreeMap<IpAddr, Vec<i64>>, labels: &LabelFile, models: &
 fn answer_for_others_alone(models: &[Model], gateways: &BTreeSet<IpAddr>) -> bool {
     let is_other = |model: &Model| model.scope.gateway.is_some_and(|gateway| !gateways.contains(&gateway));
     !models.is_empty() && models.iter().all(is_other)
-}
-
-/// How probably a label lies near to a command, if commands among the labels came at any time, for each distance that is
-/// tried.
-fn chances(labels: &[i64], commands: &[i64], tolerance: Tolerance) -> Vec<(u64, f64)> {
-    let (Some(first), Some(last)) = (labels.iter().min(), labels.iter().max()) else { return Vec::new() };
-    let chance_within = |tried: u32| {
-        let window = tolerance.nanoseconds() >> tried;
-        let (first, last) = (first.saturating_sub(window), last.saturating_add(window));
-        let among = commands.iter().filter(|time| (first..=last).contains(time)).count();
-        let rate = among as f64 / (last.saturating_sub(first) as f64).max(1.0);
-        (window.unsigned_abs(), 1.0 - (-rate * 2.0 * window as f64).exp())
-    };
-    (0..TRIED).map(chance_within).collect()
 }
 
 #[cfg(test)]

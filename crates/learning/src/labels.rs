@@ -24,7 +24,7 @@ mod remarks;
 mod rows;
 
 pub use capture_names::{LabelledCapture, NameRule};
-pub use clock::{ClockFit, ClockShift, LabelClock, LabelOffset, by_chance};
+pub use clock::{ClockFit, ClockShift, LabelClock, LabelOffset, by_chance, near_by_chance};
 pub use label_file::{LabelFile, LabelFileError, LabelTimes};
 pub use label_map::LabelMap;
 pub use matching::{MatchCounts, Matching, Tolerance, match_labels};

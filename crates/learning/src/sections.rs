@@ -14,7 +14,7 @@ use sizeleak_frame::Direction;
 use sizeleak_model::{Action, LabelledCommand, Model};
 
 use crate::error::Result;
-use crate::labels::{LabelFile, Labels, Tolerance, by_chance};
+use crate::labels::{LabelFile, Labels, Tolerance, by_chance, near_by_chance};
 use crate::observed_commands::{ObservedCommand, ObservedService, command_times, scope_of};
 use crate::size_basis;
 use crate::size_doubts::{agrees, fit_of_separate};
@@ -131,27 +131,17 @@ impl TrainingSet<'_> {
                 of_service.entry(service).or_default().push(at);
             }
         }
+        let labels = self.labels.times();
         let matched = |(service, commands): (usize, Vec<usize>)| {
             let times = self.times_of(&commands);
             let matched = self.labels.matching(&times, self.tolerance).ok()?.pairs.len();
-            Some(ServiceCommands { service, commands, matched, p_value: self.chance(&times, matched) })
+            let near = near_by_chance(&labels, &times, self.tolerance.nanoseconds());
+            Some(ServiceCommands { service, commands, matched, p_value: by_chance(matched, labels.len(), near) })
         };
         let mut found: Vec<ServiceCommands> = of_service.into_iter().filter_map(matched).collect();
         // Those beyond chance by their labels, then the others.
         found.sort_by_key(|one| (one.p_value > SIGNIFICANT, Reverse(one.matched), one.service));
         found
-    }
-
-    /// The probability that `matched` labels or more are near commands if those among the labels came at any time.
-    fn chance(&self, times: &[i64], matched: usize) -> f64 {
-        let labels = self.labels.times();
-        let (Some(first), Some(last)) = (labels.iter().min(), labels.iter().max()) else { return 1.0 };
-        let window = self.tolerance.nanoseconds();
-        let (first, last) = (first.saturating_sub(window), last.saturating_add(window));
-        let among = times.iter().filter(|time| (first..=last).contains(time)).count();
-        let rate = among as f64 / (last.saturating_sub(first) as f64).max(1.0);
-        let near = 1.0 - (-rate * 2.0 * window as f64).exp();
-        by_chance(matched, labels.len(), near)
     }
 
     /// Whether the labelled commands of a service have sizes that a model explains.

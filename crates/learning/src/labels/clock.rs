@@ -133,6 +133,15 @@ pub fn by_chance(matched: usize, labels: usize, near: f64) -> f64 {
     Binomial::new(near, labels as u64).map_or(1.0, |chance| chance.sf(below as u64))
 }
 
+/// The probability that a label lies within so many nanoseconds of a command if commands among the labels came at any time.
+pub fn near_by_chance(labels: &[i64], commands: &[i64], within_ns: i64) -> f64 {
+    let (Some(first), Some(last)) = (labels.iter().min(), labels.iter().max()) else { return 1.0 };
+    let (first, last) = (first.saturating_sub(within_ns), last.saturating_add(within_ns));
+    let among = commands.iter().filter(|time| (first..=last).contains(time)).count();
+    let rate = among as f64 / (last.saturating_sub(first) as f64).max(1.0);
+    1.0 - (-rate * 2.0 * within_ns as f64).exp()
+}
+
 /// The probability that chance gives so many of the labels within the captures a command, without any shift.
 pub(crate) fn chance_of_matches(labels: &[i64], commands: &[i64], tolerance_ns: i64, matched: usize) -> f64 {
     let search = Search::new(labels, commands, tolerance_ns.clamp(0, MAX_SHIFT_NS));
