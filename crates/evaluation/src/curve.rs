@@ -8,10 +8,8 @@ use std::str::FromStr;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
-use sizeleak_learning::labels::{LabelFile, Tolerance};
-use sizeleak_learning::{LearnedModel, LearningOutcome, LearningRun, TrainingSet};
-use sizeleak_model::{Action, Model, ModelSet};
-use sizeleak_pipeline::{Pipeline, PipelineInput};
+use sizeleak_learning::{LearningOutcome, LearningRun};
+use sizeleak_pipeline::Pipeline;
 
 use crate::evaluation::Evaluation;
 use crate::evaluator::judge_model;
@@ -23,16 +21,6 @@ const SCHEMA: u32 = 2;
 
 /// One in this many labels is held out, the last ones: models are tested on them.
 const HELD_OUT: usize = 3;
-
-struct CurveInput<'a> {
-    training_set: TrainingSet<'a>,
-    /// The model of all labels: sizes are compared with its sizes, and its noise is used.
-    model: &'a Model,
-    pipeline: &'a Pipeline,
-    input: &'a PipelineInput,
-    held_out: LabelFile,
-    tolerance: Tolerance,
-}
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearningCurve {
@@ -57,55 +45,41 @@ impl LearningCurve {
         outcome: LearningOutcome,
         counts: &LabelCounts,
     ) -> Result<Self, EvaluationError> {
-        let LearningOutcome { learned, commands, labels, .. } = outcome;
-        let Some(LearnedModel { model, .. }) = learned?.into_iter().next() else {
-            return Err(labels.fault("nothing was learned".to_owned()).into());
-        };
+        if let Err(error) = outcome.learned {
+            return Err(error.into());
+        }
+        let known = outcome.learned.iter().flatten().flat_map(|section| &section.model.actions);
+        let known: Vec<(&str, i64)> = known.map(|action| (action.name.as_str(), action.size)).collect();
+        let labels = &outcome.labels;
         let rows = labels.order_by_time();
         let (learned, held_out) = rows.split_at(rows.len() - rows.len() / HELD_OUT);
         if held_out.is_empty() {
             let fault = format!("too few labels to hold some out: label at least {HELD_OUT} commands");
             return Err(labels.fault(fault).into());
         }
-        let input = CurveInput {
-            training_set: learning.training_set(&labels, &commands),
-            model: &model,
-            pipeline,
-            input: learning.input,
-            held_out: labels.subset(held_out),
-            tolerance: learning.tolerance,
+        let tested = labels.subset(held_out);
+        let tried = |rows: Vec<usize>| {
+            let models = match learning.learn_from(&labels.subset(&rows), &outcome) {
+                Ok(models) => models,
+                Err(error) => return Ok(Err(error.cause())),
+            };
+            let run = judge_model(&models, pipeline, &tested, learning.tolerance, 1.0, learning.input)?;
+            let actions = || models.sections().iter().flat_map(|model| &model.actions);
+            let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
+            Ok(Ok(TestedModel {
+                sizes: actions().filter(|action| known.contains(&(&*action.name, action.size))).count(),
+                is_of_kinds: actions().next().is_none(),
+                warnings: warnings.cloned().collect(),
+                evaluation: Evaluation::new(&run, None),
+            }))
         };
-        let counts = counts.up_to(labels.labels().actions.len(), learned.len());
         let point = |count: usize| {
-            let draws = draws(learned, count);
-            let tried = draws.iter().map(|rows| input.tried(rows)).collect::<Result<Vec<_>, EvaluationError>>()?;
+            let tried = draws(learned, count).into_iter().map(tried).collect::<Result<Vec<_>, EvaluationError>>()?;
             Ok(CurvePoint::new(count, &tried))
         };
+        let counts = counts.up_to(labels.labels().actions.len(), learned.len());
         let points = counts.into_iter().map(point).collect::<Result<_, EvaluationError>>()?;
         Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested: held_out.len(), points })
-    }
-}
-
-impl CurveInput<'_> {
-    fn tried(&self, rows: &[usize]) -> Result<Result<TestedModel, String>, EvaluationError> {
-        let labels = self.training_set.labels.subset(rows);
-        let model = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {
-            // The commands were found with the noise of all labels.
-            Ok(learned) => Model { noise: self.model.noise.clone(), ..learned.model },
-            Err(error) => return Ok(Err(error.cause())),
-        };
-        let models = ModelSet::new(vec![model.clone()]).map_err(|fault| labels.fault(fault.to_string()))?;
-        let run = judge_model(&models, self.pipeline, &self.held_out, self.tolerance, 1.0, self.input)?;
-        // Actions of the name and the size that one of the model of all labels has.
-        let is_known = |action: &&Action| {
-            self.model.actions.iter().any(|known| known.name == action.name && known.size == action.size)
-        };
-        Ok(Ok(TestedModel {
-            sizes: model.actions.iter().filter(is_known).count(),
-            is_of_kinds: model.actions.is_empty(),
-            warnings: model.learned.warnings,
-            evaluation: Evaluation::new(&run, None),
-        }))
     }
 }
 
