@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let (models, labels) = input.read(&traffic, &pipeline)?;
     let pipeline = input.captures.of_labelled_gateways(&traffic, &pipeline, &labels, models.sections())?;
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
-    let evaluator = input.evaluator(&models, &labels, &traffic)?;
+    let evaluator = input.evaluator(&models, &labels, &traffic);
     let mut notices = NoticeReport::default();
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
     if run.is_err() {
@@ -355,7 +355,7 @@ fn judge(
     let models = EvaluationInput::models(pipeline)?;
     let tolerance = labels.tolerance(input.captures.tolerance);
     let (pipeline, gateways) = with_labelled_gateways(traffic, pipeline, labels, tolerance, models.sections())?;
-    let evaluator = input.evaluator(&models, labels, traffic)?;
+    let evaluator = input.evaluator(&models, labels, traffic);
     let mut notices = NoticeReport::default();
     let run = evaluator.judge(&pipeline, &mut |notice| {
         if number == 1 {
@@ -434,10 +434,9 @@ impl EvaluationInput {
         models: &'a ModelSet,
         labels: &'a LabelFile,
         input: &'a PipelineInput,
-    ) -> Result<Evaluator<'a>> {
+    ) -> Evaluator<'a> {
         let tolerance = labels.tolerance(self.captures.tolerance);
-        let evaluator = Evaluator::new(models.sections(), labels, tolerance, self.credible, input);
-        Ok(evaluator?)
+        Evaluator { models: models.sections(), labels, tolerance, credible: self.credible, input }
     }
 
     /// A pipeline with the models that are named, or else with its own. `keeps_own`: one that has models keeps them whatever is named.

@@ -324,7 +324,8 @@ impl Measured {
         let (models, mut pipeline) = (ModelSet::read(files)?, self.pipeline.clone());
         pipeline.use_models(files)?;
         self.labels.check_actions(models.sections())?;
-        let evaluator = Evaluator::new(models.sections(), &self.labels, self.tolerance, CREDIBLE, &self.traffic)?;
+        let (tolerance, credible, input) = (self.tolerance, CREDIBLE, &self.traffic);
+        let evaluator = Evaluator { models: models.sections(), labels: &self.labels, tolerance, credible, input };
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
         run.check_use()?;
         Ok(Evaluation::new(&run, evaluator.prior_bits(&pipeline)))

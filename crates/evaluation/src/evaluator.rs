@@ -20,41 +20,30 @@ const INFERENCE: [&str; 3] = ["epsilon-corrector", "decomposer", "pruner"];
 /// Judges pipelines by the same model and labels.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
-    models: &'a [Model],
-    labels: &'a LabelFile,
-    tolerance: Tolerance,
-    credible: f64,
-    input: &'a PipelineInput,
+    /// The sections of the model that the pipelines use.
+    pub models: &'a [Model],
+    pub labels: &'a LabelFile,
+    /// How far a command may be from its label.
+    pub tolerance: Tolerance,
+    /// The probability that a credible set holds.
+    pub credible: f64,
+    pub input: &'a PipelineInput,
 }
 
-impl<'a> Evaluator<'a> {
-    /// An evaluator of pipelines that use these sections of a model; `credible` is the probability that a credible set holds.
-    ///
-    /// # Errors
-    /// [`EvaluationError::Inventory`], if the inventory of the model contradicts itself.
-    pub fn new(
-        models: &'a [Model],
-        labels: &'a LabelFile,
-        tolerance: Tolerance,
-        credible: f64,
-        input: &'a PipelineInput,
-    ) -> Result<Self, EvaluationError> {
-        CandidateJudge::new(models, &labels.labels().actions, credible)?;
-        Ok(Self { models, labels, tolerance, credible, input })
-    }
-
+impl Evaluator<'_> {
     /// Runs a pipeline and judges its commands. It runs first without inference, for the times of the commands, with which
     /// the labels' clock is compared. A pipeline with a pruner runs once more without it. Notices are those of one run.
     ///
     /// # Errors
-    /// If the pipeline does not run, or finds no command near any label.
+    /// If the pipeline does not run, or finds no command near any label; [`EvaluationError::Inventory`], if the inventory of
+    /// the model contradicts itself.
     pub fn judge(
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<JudgedRun, EvaluationError> {
+        let judge = CandidateJudge::new(self.models, &self.labels.labels().actions, self.credible)?;
         let labels = self.aligned(pipeline)?;
-        let judge = CandidateJudge::new(self.models, &labels.labels().actions, self.credible)?;
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
         let index = LabelIndex::new(judge, rows, self.tolerance.nanoseconds());
         let matched = |commands| MatchedCommands::new(commands, &labels, self.tolerance);
@@ -172,6 +161,6 @@ pub(crate) fn judge_model(
     let file = temporary_model(models)?;
     let mut pipeline = pipeline.clone();
     pipeline.use_model(file.path())?;
-    let evaluator = Evaluator::new(models.sections(), labels, tolerance, credible, input)?;
+    let evaluator = Evaluator { models: models.sections(), labels, tolerance, credible, input };
     evaluator.judge(&pipeline, &mut |_| {})?.with_candidates()
 }
