@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
 use statrs::distribution::{DiscreteCDF, Poisson};
+use statrs::function::gamma::ln_gamma;
 
 use crate::fit::evidence::{MIN_PROBABILITY, most_likely, rounded};
 
@@ -226,16 +227,7 @@ fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
 
 /// ln of x (x + 1) … (x + n − 1), for integer n.
 fn ln_rising(x: f64, n: f64) -> f64 {
-    // Term by term for small n, by Stirling's series beyond.
-    if n <= 64.0 {
-        return (0..n as u32).map(|at| (x + f64::from(at)).ln()).sum();
-    }
-    ln_rising(x, 64.0) + stirling(x + n) - stirling(x + 64.0)
-}
-
-/// ln Γ(x) without its constant, for x of at least 64.
-fn stirling(x: f64) -> f64 {
-    (x - 0.5) * x.ln() - x + 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x)
+    if n > 0.0 { ln_gamma(x + n) - ln_gamma(x) } else { 0.0 }
 }
 
 /// A share as the model file shows it, never 0.

@@ -22,8 +22,8 @@ pub fn learn_reply_counts(commands: &[LabelledCommand]) -> ReplyCountModel {
 
 /// The line with this slope through the median of the points, with the deviations from it.
 fn through(points: &[(f64, f64)], slope: f64) -> Option<ReplyCountModel> {
-    let per_action = round(slope);
-    let fixed = round(median(points.iter().map(|(actions, replies)| replies - per_action * actions).collect())?);
+    let per_action = rounded(slope);
+    let fixed = rounded(median(points.iter().map(|(actions, replies)| replies - per_action * actions).collect())?);
     let line = ReplyCountModel { fixed, per_action, missing: 0.0, surplus: 0.0 };
     let (mut expected, mut missing, mut surplus) = (1.0, 0.5, 0.5);
     for (actions, replies) in points {
@@ -59,11 +59,6 @@ fn slopes(points: &[(f64, f64)]) -> Vec<f64> {
 /// The lower one of two middle values.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     middle(&mut values, f64::total_cmp).map(|[lower, _]| lower)
-}
-
-/// Rounds to thousandths, so that the model file stays readable.
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }
 
 /// Rounds up to ten-thousandths, so that the result is never 0.
