@@ -8,7 +8,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
-use super::output_cells::{NearestCells, OutputCells, count_secrets};
+use super::output_cells::{OutputCells, count_secrets};
 use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
 use crate::statistics::{Confidence, Interval};
 
@@ -77,11 +77,10 @@ struct Neighbours<'a> {
 
 impl<'a> Neighbours<'a> {
     fn new(cells: &'a OutputCells) -> Self {
-        let nearest = NearestCells::new(cells.outputs.iter().copied().zip(0..));
         let mut alone = vec![Vec::new(); cells.rows.len()];
         for (output, rows) in cells.outputs.iter().zip(&cells.rows) {
             let [row] = rows.as_slice() else { continue };
-            let near = nearest.others(*output);
+            let near = cells.nearest(*output, |_| true);
             let all: usize = near.iter().filter_map(|cell| cells.rows.get(*cell)).map(Vec::len).sum();
             for cell in near {
                 if let Some(of_cell) = alone.get_mut(cell) {

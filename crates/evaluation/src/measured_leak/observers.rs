@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::output_cells::{NearestCells, OutputCells, count_secrets};
+use super::output_cells::{OutputCells, count_secrets};
 use crate::statistics::bootstrap::block_length;
 use crate::statistics::{Confidence, wilson};
 
@@ -94,22 +94,17 @@ struct Known<'a> {
     cells: &'a OutputCells,
     of_cells: Vec<SecretVotes>,
     of_all: SecretVotes,
-    /// The cells with such commands.
-    nearest: NearestCells,
 }
 
 impl<'a> Known<'a> {
     fn new(cells: &'a OutputCells) -> Self {
         let of_cells = cells.rows.iter().map(|_| SecretVotes::default()).collect();
-        Self { cells, of_cells, of_all: SecretVotes::default(), nearest: NearestCells::default() }
+        Self { cells, of_cells, of_all: SecretVotes::default() }
     }
 
     fn add(&mut self, (cell, secret): (usize, u32)) {
         self.of_all.add(secret);
-        if let (Some(votes), Some(output)) = (self.of_cells.get_mut(cell), self.cells.outputs.get(cell)) {
-            votes.add(secret);
-            self.nearest.insert(*output, cell);
-        }
+        self.of_cells[cell].add(secret);
     }
 
     fn of_all(&self) -> Option<u32> {
@@ -124,7 +119,7 @@ impl<'a> Known<'a> {
 
     /// The most frequent secret of the cells that are nearest to one.
     fn of_nearest(&self, cell: usize) -> Option<u32> {
-        let near = self.nearest.others(*self.cells.outputs.get(cell)?);
+        let near = self.cells.nearest(self.cells.outputs[cell], |cell| self.of_cells[cell].most > 0);
         if let [only] = near.as_slice() {
             return self.of_cell(*only);
         }

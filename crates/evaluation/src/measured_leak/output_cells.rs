@@ -37,6 +37,30 @@ impl OutputCells {
         Self { outputs, rows }
     }
 
+    /// All known cells of the least distance to an output, without the cell of that very output.
+    pub(super) fn nearest(&self, output: SeenOutput, is_known: impl Fn(usize) -> bool) -> Vec<usize> {
+        let (mut least, mut nearest) = (u128::MAX, Vec::new());
+        let mut visit = |cell: usize| {
+            let other = self.outputs[cell];
+            if other != output && is_known(cell) {
+                let distance = output.distance(other);
+                if distance < least {
+                    least = distance;
+                    nearest.clear();
+                }
+                if distance == least {
+                    nearest.push(cell);
+                }
+            }
+            // Sizes are further and further away on either side.
+            square(other.size.abs_diff(output.size)) <= least
+        };
+        let at = self.outputs.partition_point(|other| *other < output);
+        _ = (at..self.outputs.len()).all(&mut visit);
+        _ = (0..at).rev().all(&mut visit);
+        nearest
+    }
+
     pub(super) fn of_rows(&self) -> Vec<usize> {
         let mut of_rows = vec![0; self.rows.iter().map(Vec::len).sum()];
         for (cell, rows) in self.rows.iter().enumerate() {
@@ -67,52 +91,6 @@ pub(super) fn count_secrets(
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct NearestCells {
-    by_size: BTreeMap<u64, BTreeMap<u64, usize>>,
-}
-
-impl NearestCells {
-    pub(super) fn new(cells: impl Iterator<Item = (SeenOutput, usize)>) -> Self {
-        let mut nearest = Self::default();
-        cells.for_each(|(output, cell)| nearest.insert(output, cell));
-        nearest
-    }
-
-    /// Adds the cell of an output, unless it is there.
-    pub(super) fn insert(&mut self, SeenOutput { size, replies }: SeenOutput, cell: usize) {
-        self.by_size.entry(size).or_default().insert(replies, cell);
-    }
-
-    /// All cells of the least distance to an output, without the cell of that very output.
-    pub(super) fn others(&self, output: SeenOutput) -> Vec<usize> {
-        let (mut least, mut cells) = (u128::MAX, Vec::new());
-        let mut visit = |size: &u64, column: &BTreeMap<u64, usize>| {
-            if square(size.abs_diff(output.size)) > least {
-                return false;
-            }
-            let above =
-                column.range(output.replies..).find(|(replies, _)| (**replies, *size) != (output.replies, output.size));
-            let below = column.range(..output.replies).next_back();
-            for (replies, cell) in above.into_iter().chain(below) {
-                let distance = output.distance(SeenOutput { size: *size, replies: *replies });
-                if distance < least {
-                    least = distance;
-                    cells.clear();
-                }
-                if distance == least {
-                    cells.push(*cell);
-                }
-            }
-            true
-        };
-        // Sizes are further and further away on either side.
-        _ = self.by_size.range(output.size..).all(|(size, column)| visit(size, column));
-        _ = self.by_size.range(..output.size).rev().all(|(size, column)| visit(size, column));
-        cells
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -122,27 +100,30 @@ mod tests {
     proptest! {
         #[test]
         fn nearest_cells_are_those_that_a_search_of_all_finds(
-            outputs in prop::collection::vec((0_u64..30, 0_u64..30), 1..40),
+            outputs in prop::collection::vec((0_u64..30, 0_u64..30, any::<bool>()), 1..40),
             output in (0_u64..30, 0_u64..30),
         ) {
             let seen = |(size, replies)| SeenOutput { size, replies };
-            let cells = OutputCells::new(&outputs.into_iter().map(seen).collect::<Vec<_>>());
+            let known: Vec<SeenOutput> =
+                outputs.iter().filter(|(.., is_known)| *is_known).map(|one| seen((one.0, one.1))).collect();
+            let cells = OutputCells::new(&outputs.iter().map(|one| seen((one.0, one.1))).collect::<Vec<_>>());
             let output = seen(output);
-            let nearest = NearestCells::new(cells.outputs.iter().copied().zip(0..));
-            let mut found = nearest.others(output);
+            let is_known = |cell: usize| known.contains(&cells.outputs[cell]);
+            let mut found = cells.nearest(output, is_known);
             found.sort_unstable();
-            let others = || cells.outputs.iter().filter(|other| **other != output).map(|other| output.distance(*other));
-            let least = others().min();
-            let is_nearest = |cell: &usize| cells.outputs[*cell] != output && Some(output.distance(cells.outputs[*cell])) == least;
-            prop_assert_eq!(found, (0..cells.outputs.len()).filter(is_nearest).collect::<Vec<_>>());
+            let distance = |cell: &usize| output.distance(cells.outputs[*cell]);
+            let is_other = |cell: &usize| is_known(*cell) && cells.outputs[*cell] != output;
+            let others: Vec<usize> = (0..cells.outputs.len()).filter(is_other).collect();
+            let least = others.iter().map(distance).min();
+            prop_assert_eq!(found, others.into_iter().filter(|cell| Some(distance(cell)) == least).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn distances_do_not_overflow() {
         let far = SeenOutput { size: u64::MAX, replies: u64::MAX };
-        let nearest = NearestCells::new([(far, 7)].into_iter());
-        assert_eq!(nearest.others(SeenOutput::default()), [7]);
-        assert!(nearest.others(far).is_empty());
+        let cells = OutputCells::new(&[far]);
+        assert_eq!(cells.nearest(SeenOutput::default(), |_| true), [0]);
+        assert!(cells.nearest(far, |_| true).is_empty());
     }
 }
