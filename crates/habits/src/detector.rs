@@ -64,7 +64,7 @@ impl UsualDays {
 
     /// The share of days that are at least as strange as this one with a peak, itself included; and how rare the peak is.
     fn share(&mut self, peak: &Peak) -> (f64, f64) {
-        let stream = peak.stream.index();
+        let stream = peak.evidence.stream();
         self.scores[stream][0] = peak.score;
         self.rareness[stream] = rareness_of_scores(&self.scores[stream]);
         let days = self.scores[stream].len();

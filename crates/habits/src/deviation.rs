@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::calendar::clock;
-use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
+use crate::home::{Evidence, Home, Peak, WINDOWS};
 use crate::rates::{LearnedCommand, Occurrence};
 use crate::sighting::{Actions, CommandClass, Sighting};
 use crate::slots::Slot;
@@ -62,28 +62,28 @@ pub struct Deviation {
 
 impl Deviation {
     pub(crate) fn of(peak: &Peak, p_value: f64, home: &Home) -> Self {
-        let (what, expected, seen) = match (&peak.evidence, peak.stream) {
-            (Evidence::Slot(slot), _) => overdue(slot, home),
-            (Evidence::Silence { since_ns, expected }, _) => {
+        let (what, expected, seen) = match &peak.evidence {
+            Evidence::Overdue(slot) => overdue(slot, home),
+            Evidence::Silence { since_ns, expected } => {
                 let hours = peak.time_ns.saturating_sub(*since_ns) as f64 / 3.6e12;
                 (What::Silence, format!("{} commands", about(*expected)), format!("none for {hours:.1} hours"))
             }
-            (Evidence::Count { count, expected }, Stream::Count(window)) => {
-                let minutes = WINDOWS[window] / 60_000_000_000;
-                let what = if window == 2 { What::SlowBurst } else { What::Burst };
+            Evidence::Count { window, count, expected } => {
+                let minutes = WINDOWS[*window] / 60_000_000_000;
+                let what = if *window == 2 { What::SlowBurst } else { What::Burst };
                 (
                     what,
                     format!("{} in {minutes} minutes", about(expected - 0.5)),
                     format!("{count} commands in {minutes} minutes"),
                 )
             }
-            (Evidence::Commands(count), Stream::Stranger) => (
+            Evidence::Stranger(count) => (
                 What::Stranger,
                 "commands of this household".into(),
                 format!("{count} in a row that it hardly uses so"),
             ),
-            _ => match home.last_commands().next() {
-                Some((_, Some(learned))) => unusual(peak.stream, learned, home),
+            evidence => match home.last_commands().next() {
+                Some((_, Some(learned))) => unusual(evidence, learned, home),
                 _ => (What::Command, "no command at this time".into(), "a command".into()),
             },
         };
@@ -102,14 +102,14 @@ fn about(number: f64) -> String {
 }
 
 /// An unusual command: which kind of deviation, what is usual, and what was seen.
-fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
+fn unusual(evidence: &Evidence, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
     let first = home.rates.most_probable(learned).map(|(id, probability)| (id, home.rates.class(id), probability));
     let Some((id, class, probability)) = first else {
         return (What::Command, "another command".into(), "a command that nothing explains".into());
     };
     let seen = format!("{class} at {} with probability {probability:.2}", clock(learned.at.second));
     let top = learned.weights.first().and_then(|(id, _)| home.rates.actions(*id));
-    if let Some(actions) = top.filter(|_| stream == Stream::Action) {
+    if let Some(actions) = top.filter(|_| *evidence == Evidence::Action) {
         let days = home.rates.days();
         let share = |name: &Arc<str>| home.rates.rarest_action(&std::iter::once((Arc::clone(name), 1)).collect());
         let shares = actions.iter().map(|(name, _)| (name, share(name)));
@@ -194,13 +194,14 @@ fn nearest(actions: &Actions, home: &Home) -> Option<Actions> {
 /// The commands that a peak is about, the first one first.
 fn commands(peak: &Peak, home: &Home) -> Vec<(u64, i64)> {
     let recent = home.last_commands().map(|(Sighting { flow, time_ns, .. }, _)| (*flow, *time_ns));
-    let mut commands: Vec<(u64, i64)> = match (&peak.evidence, peak.stream) {
-        (Evidence::Commands(count), _) => recent.take((*count).min(MOST_COMMANDS)).collect(),
-        (Evidence::Count { .. }, Stream::Count(window)) => {
-            let is_within = |(_, time_ns): &(u64, i64)| peak.time_ns.saturating_sub(*time_ns) <= WINDOWS[window];
+    let mut commands: Vec<(u64, i64)> = match &peak.evidence {
+        Evidence::Command | Evidence::Hour | Evidence::Action => recent.take(1).collect(),
+        Evidence::Stranger(count) => recent.take((*count).min(MOST_COMMANDS)).collect(),
+        Evidence::Count { window, .. } => {
+            let is_within = |(_, time_ns): &(u64, i64)| peak.time_ns.saturating_sub(*time_ns) <= WINDOWS[*window];
             recent.take_while(is_within).take(MOST_COMMANDS).collect()
         }
-        _ => Vec::new(),
+        Evidence::Silence { .. } | Evidence::Overdue(_) => Vec::new(),
     };
     commands.reverse();
     commands

@@ -1,6 +1,6 @@
 //! A home: what it usually does, and how much of a day is unusual. Everything is prequential: a day is scored by what the
 //! days before it taught, and learned when it is over. A day has a greatest score in each of several streams
-//! ([`Stream`]), each sensitive to other deviations; which of them is an alarm is for the detector to say.
+//! ([`Evidence`]), each sensitive to other deviations; which of them is an alarm is for the detector to say.
 
 use std::collections::VecDeque;
 
@@ -39,38 +39,39 @@ const LONGEST_SILENCE: i64 = 400 * BINS.cast_signed() as i64 * TICK;
 /// A candidate that is less probable is not learned.
 const LEAST_WEIGHT: f64 = 0.01;
 
-/// A statistic of a home; each has a greatest value every day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub(crate) const STREAMS: usize = 9;
+
+/// What the streams have on a day on which nothing happens: logarithms of rates, and sums from 0 on.
+pub(crate) const NOTHING: [f64; STREAMS] = [-20.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -20.0, -20.0];
+
+/// What a score of a stream is about: a statistic of a home that has a greatest value every day.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Evidence {
     /// How improbable a command is: −ln Σ P(observation | A) · λ(A | time, history).
     Command,
-    /// Whether commands are improbable on and on: a wager on their ranks.
-    Stranger,
-    /// How many there are in a window.
-    Count(usize),
-    /// How many were expected since the last one.
-    Silence,
+    /// Whether commands are improbable on and on: a wager on the ranks of the last ones, so many.
+    Stranger(usize),
+    /// How many there are in a window, by its index among [`WINDOWS`], with how many were expected.
+    Count { window: usize, count: usize, expected: f64 },
+    /// How many beginnings were expected since the last command.
+    Silence { since_ns: i64, expected: f64 },
     /// How surely a command should have come.
-    Overdue,
+    Overdue(Slot),
     /// How improbable any command is at this time.
     Hour,
     /// How rare an action is.
     Action,
 }
 
-pub(crate) const STREAMS: usize = 9;
-
-/// What the streams have on a day on which nothing happens: logarithms of rates, and sums from 0 on.
-pub(crate) const NOTHING: [f64; STREAMS] = [-20.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -20.0, -20.0];
-
-impl Stream {
-    pub(crate) fn index(self) -> usize {
+impl Evidence {
+    /// The index of its stream.
+    pub(crate) fn stream(&self) -> usize {
         match self {
             Self::Command => 0,
-            Self::Stranger => 1,
-            Self::Count(window) => 2 + window,
-            Self::Silence => 5,
-            Self::Overdue => 6,
+            Self::Stranger(_) => 1,
+            Self::Count { window, .. } => 2 + window,
+            Self::Silence { .. } => 5,
+            Self::Overdue(_) => 6,
             Self::Hour => 7,
             Self::Action => 8,
         }
@@ -80,23 +81,9 @@ impl Stream {
 /// A new greatest score of the day.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Peak {
-    pub(crate) stream: Stream,
     pub(crate) time_ns: i64,
     pub(crate) score: f64,
     pub(crate) evidence: Evidence,
-}
-
-/// What a score is about.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Evidence {
-    /// The last commands, so many.
-    Commands(usize),
-    /// Commands in a window, with how many were expected.
-    Count { count: usize, expected: f64 },
-    /// No command since then, where so many beginnings were expected.
-    Silence { since_ns: i64, expected: f64 },
-    /// A command did not come.
-    Slot(Slot),
 }
 
 #[derive(Debug, Clone)]
@@ -259,7 +246,7 @@ impl Home {
                 let sessions: f64 = bins.map(|bin| self.rates.sessions(local.day, bin)).sum();
                 self.expected += sessions * TICK as f64 / 3.6e12;
                 let evidence = Evidence::Silence { since_ns: self.last_ns, expected: self.expected };
-                self.score(Stream::Silence, end_ns, self.expected, evidence);
+                self.score(end_ns, self.expected, evidence);
             }
             let missed = self.today.as_mut().map(|today| {
                 let count = today.due.partition_point(|(due_ns, _)| *due_ns <= end_ns);
@@ -268,7 +255,7 @@ impl Home {
                 missed
             });
             for (due_ns, slot) in missed.into_iter().flatten() {
-                self.score(Stream::Overdue, due_ns, slot.score, Evidence::Slot(slot));
+                self.score(due_ns, slot.score, Evidence::Overdue(slot));
             }
             self.tick = end_ns;
         }
@@ -360,10 +347,10 @@ impl Home {
         likelihoods: &[(Actions, f64)],
         weights: &[(CommandId, f64)],
     ) {
-        self.score(Stream::Command, time_ns, surprise, Evidence::Commands(1));
+        self.score(time_ns, surprise, Evidence::Command);
         let rare =
             likelihoods.iter().map(|(actions, likelihood)| likelihood * self.rates.rarest_action(actions)).sum::<f64>();
-        self.score(Stream::Action, time_ns, -rare.ln(), Evidence::Commands(1));
+        self.score(time_ns, -rare.ln(), Evidence::Action);
         let Some(today) = &mut self.today else { return };
         let classes = self.rates.by_class(weights);
         today.due.retain(|(_, slot)| !classes.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
@@ -377,12 +364,12 @@ impl Home {
         let share = (at_least as f64 + 1.0) / (reference.len() as f64 + 1.0);
         let (before, commands) = if self.wager.0 > 0.0 { self.wager } else { (0.0, 0) };
         self.wager = (before + (0.5 / share.sqrt()).ln(), commands + 1);
-        self.score(Stream::Stranger, time_ns, self.wager.0, Evidence::Commands(self.wager.1));
+        self.score(time_ns, self.wager.0, Evidence::Stranger(self.wager.1));
     }
 
     /// Counts the commands in the windows that end now.
     fn count(&mut self, time_ns: i64, at: LocalTime) {
-        self.score(Stream::Hour, time_ns, -self.rates.any(at.day, at.bin()).ln(), Evidence::Commands(1));
+        self.score(time_ns, -self.rates.any(at.day, at.bin()).ln(), Evidence::Hour);
         self.recent.push_back(time_ns);
         let longest = WINDOWS[WINDOWS.len() - 1];
         let old = self.recent.partition_point(|then| time_ns.saturating_sub(*then) > longest);
@@ -399,16 +386,17 @@ impl Home {
             let number = count as f64;
             // How improbable so many are, of a Poisson distribution (Chernoff's bound).
             let score = if number > expected { number * (number / expected).ln() - (number - expected) } else { 0.0 };
-            self.score(Stream::Count(window), time_ns, score, Evidence::Count { count, expected });
+            self.score(time_ns, score, Evidence::Count { window, count, expected });
         }
     }
 
     /// Notes a score, and a peak if it is one.
-    fn score(&mut self, stream: Stream, time_ns: i64, score: f64, evidence: Evidence) {
+    fn score(&mut self, time_ns: i64, score: f64, evidence: Evidence) {
         let Some(of_day) = self.today.as_mut().and_then(|today| today.day.peaks.as_mut()) else { return };
-        if score > of_day[stream.index()] {
-            of_day[stream.index()] = score;
-            self.peaks.push(Peak { stream, time_ns, score, evidence });
+        let greatest = &mut of_day[evidence.stream()];
+        if score > *greatest {
+            *greatest = score;
+            self.peaks.push(Peak { time_ns, score, evidence });
         }
     }
 
@@ -484,7 +472,7 @@ impl Home {
         }
         // A day may end before what it missed is said.
         for peak in &mut self.peaks {
-            if let Evidence::Slot(slot) = &mut peak.evidence {
+            if let Evidence::Overdue(slot) = &mut peak.evidence {
                 renumber(&mut slot.command);
             }
         }

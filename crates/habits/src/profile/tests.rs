@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::What;
-use crate::home::{Evidence, Peak, Stream};
+use crate::home::{Evidence, Peak};
 
 const HOUR: i64 = 3_600_000_000_000;
 const DAY: i64 = 24 * HOUR;
@@ -74,20 +74,17 @@ fn usual_days_keep_the_budget_and_strange_ones_are_found() {
 fn a_number_below_a_tenth_is_not_shown_as_zero() {
     let mut home = profile(100).home("192.168.1.20");
     home.observe(command("unlock", MONDAY + 100 * DAY));
-    let expected = |stream, evidence| {
-        let peak = Peak { stream, time_ns: MONDAY + 100 * DAY, score: 9.0, evidence };
+    let expected = |evidence| {
+        let peak = Peak { time_ns: MONDAY + 100 * DAY, score: 9.0, evidence };
         crate::Deviation::of(&peak, 0.1, &home).expected
     };
-    let of_count = |expected_count: f64| {
-        let evidence = Evidence::Count { count: 5, expected: 0.5 + expected_count };
-        expected(Stream::Count(0), evidence)
-    };
+    let of_count = |usual: f64| expected(Evidence::Count { window: 0, count: 5, expected: 0.5 + usual });
     assert_eq!(of_count(0.0), "less than 0.1 in 2 minutes");
     assert_eq!(of_count(0.049), "less than 0.1 in 2 minutes");
     assert_eq!(of_count(0.06), "about 0.1 in 2 minutes");
-    let silence = |count| expected(Stream::Silence, Evidence::Silence { since_ns: MONDAY, expected: count });
+    let silence = |count| expected(Evidence::Silence { since_ns: MONDAY, expected: count });
     assert_eq!((silence(0.01), silence(3.04)), ("less than 0.1 commands".into(), "about 3.0 commands".into()));
-    let action = expected(Stream::Action, Evidence::Commands(1));
+    let action = expected(Evidence::Action);
     assert!(action.starts_with("`unlock` in none of 294 "), "{action}");
 }
 
