@@ -42,20 +42,13 @@ pub struct GuessedAction {
 }
 
 impl Conclusion {
-    /// The conclusion from the answers of a pipeline; `subject` says whose they are, `None` if there are none.
-    pub(crate) fn new(
-        labels: &Labels,
-        score: &Score,
-        matches: &MatchCounts,
-        fit: ModelFit,
-        subject: Option<&str>,
-    ) -> Self {
+    /// The conclusion from the answers of a pipeline; `subject` says whose they are.
+    pub(crate) fn new(labels: &Labels, score: &Score, matches: &MatchCounts, fit: ModelFit, subject: &str) -> Self {
         let baseline = Baseline::of(labels);
-        let obstacle = match (&baseline, subject, fit) {
-            (None, ..) => Some("There are no labelled commands".to_owned()),
-            (_, None, _) => Some("No model can be learned from these labels".to_owned()),
-            (_, _, ModelFit::None { .. }) => Some("This model does not fit this gateway".to_owned()),
-            (_, _, ModelFit::Elsewhere { .. }) => {
+        let obstacle = match (&baseline, fit) {
+            (None, _) => Some("There are no labelled commands".to_owned()),
+            (_, ModelFit::None { .. }) => Some("This model does not fit this gateway".to_owned()),
+            (_, ModelFit::Elsewhere { .. }) => {
                 Some("This model is for another gateway or for other services".to_owned())
             }
             _ if matches.matched == 0 => {
@@ -64,7 +57,7 @@ impl Conclusion {
             }
             _ => None,
         };
-        let (Some(baseline), Some(subject), None) = (&baseline, subject, &obstacle) else {
+        let (Some(baseline), None) = (&baseline, &obstacle) else {
             let sentence = format!("{}, so nothing can be concluded.", obstacle.unwrap_or_default());
             return Self { sentence, named: None, interval: None, baseline };
         };
@@ -177,7 +170,7 @@ mod tests {
     }
 
     /// The conclusion from labels of which the first `right` are answered rightly, and the last `missed` were not found.
-    fn conclusion(labels: &Labels, right: usize, missed: usize, fit: ModelFit, subject: Option<&str>) -> Conclusion {
+    fn conclusion(labels: &Labels, right: usize, missed: usize, fit: ModelFit, subject: &str) -> Conclusion {
         let judgement = |rank| Judgement {
             rank,
             candidates: 4,
@@ -205,7 +198,7 @@ mod tests {
 
     #[test]
     fn sentence_has_the_share_its_interval_and_that_of_the_best_fixed_guess() {
-        let conclusion = conclusion(&hundred(), 60, 0, ModelFit::All, Some(SUBJECT));
+        let conclusion = conclusion(&hundred(), 60, 0, ModelFit::All, SUBJECT);
         assert_eq!(
             conclusion.sentence,
             "An observer who sees only sizes and replies names the exact actions of 60.0 % (50–70) of 100 commands; always \
@@ -217,7 +210,7 @@ mod tests {
 
     #[test]
     fn sentence_says_where_guessing_is_as_good() {
-        let said = |right| conclusion(&hundred(), right, 0, ModelFit::All, Some(SUBJECT)).sentence;
+        let said = |right| conclusion(&hundred(), right, 0, ModelFit::All, SUBJECT).sentence;
         assert!(said(14).contains("14.0 % (8–23) of 100 commands, which is not certainly better than always guessing"));
         assert!(
             said(10).contains(", which is no better than always guessing the most frequent ones (2 on, 1 off), right")
@@ -230,7 +223,7 @@ mod tests {
     #[test]
     fn sentence_says_what_it_rests_on_and_what_is_missing() {
         let kinds = "An observer who sees only sizes names the kind, as it was labelled, of";
-        let said = conclusion(&hundred(), 60, 12, ModelFit::Some { misfits: 1, judged: 4 }, Some(kinds)).sentence;
+        let said = conclusion(&hundred(), 60, 12, ModelFit::Some { misfits: 1, judged: 4 }, kinds).sentence;
         let parts = [
             "sees only sizes names the kind, as it was labelled, of 60.0 %",
             "100 commands, 12 of which were not found;",
@@ -241,23 +234,13 @@ mod tests {
 
     #[test]
     fn nothing_is_concluded_from_nothing() {
-        let unanswered = |labels: &Labels, missed, fit, kind| conclusion(labels, 0, missed, fit, kind);
+        let unanswered = |labels: &Labels, missed, fit| conclusion(labels, 0, missed, fit, SUBJECT);
         let all = hundred();
         for (conclusion, words) in [
-            (unanswered(&labels(""), 0, ModelFit::All, Some(SUBJECT)), "There are no labelled commands, so nothing"),
-            (
-                unanswered(&all, 100, ModelFit::All, Some(SUBJECT)),
-                "None of the 100 labelled commands was found, so nothing",
-            ),
-            (
-                unanswered(&all, 0, ModelFit::None { judged: 1 }, Some(SUBJECT)),
-                "This model does not fit this gateway, so nothing",
-            ),
-            (
-                unanswered(&all, 0, ModelFit::Elsewhere { commands: 9 }, Some(SUBJECT)),
-                "This model is for another gateway",
-            ),
-            (unanswered(&all, 0, ModelFit::All, None), "No model can be learned from these labels, so nothing"),
+            (unanswered(&labels(""), 0, ModelFit::All), "There are no labelled commands, so nothing"),
+            (unanswered(&all, 100, ModelFit::All), "None of the 100 labelled commands was found, so nothing"),
+            (unanswered(&all, 0, ModelFit::None { judged: 1 }), "This model does not fit this gateway, so nothing"),
+            (unanswered(&all, 0, ModelFit::Elsewhere { commands: 9 }), "This model is for another gateway"),
         ] {
             assert!(conclusion.sentence.starts_with(words), "{}", conclusion.sentence);
             assert_eq!((conclusion.named, conclusion.interval), (None, None));

@@ -63,7 +63,7 @@ impl Evaluation {
         let before = judged(&|run| run.before.as_ref());
         let after = judged(&|run| Some(&run.after)).unwrap_or_default();
         let fit = runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All);
-        let subject = runs().map(|run| &*run.subject).next();
+        let subject = runs().next().map_or("", |run| run.subject.as_str());
         let (matches, after_pruning) = (MatchCounts::new(matching), Score::new(&after, prior_bits));
         Self {
             schema: SCHEMA,
