@@ -178,8 +178,7 @@ impl<'a> Search<'a> {
         let start = self.start()?;
         let of_single = Some(self.levels.clone()).filter(|levels| levels.rises() <= MAX_RISES);
         // Larger sizes of all actions and a smaller overhead look alike at first.
-        let (parameters, levels) = self.best_start(&start, of_single, &OVERHEADS, START_STEPS)?;
-        let mut best = self.settled(parameters, levels);
+        let mut best = self.best_start(&start, of_single, &OVERHEADS, START_STEPS)?;
         if best.parameters.sizes.iter().all(Pmf::is_certain) {
             return None;
         }
@@ -231,7 +230,7 @@ impl<'a> Search<'a> {
         Explanation { parameters, levels, score }
     }
 
-    /// The most likely one of several starts from these distributions: with length fields of WebSocket or MQTT, with
+    /// The explanation near the most likely one of several starts from these distributions: with length fields of WebSocket or MQTT, with
     /// none, or with further levels (among much variation, steps are hard to see), and with ε moved by some bytes.
     fn best_start(
         &self,
@@ -239,7 +238,7 @@ impl<'a> Search<'a> {
         further: Option<Levels>,
         moves: &[i64],
         steps: usize,
-    ) -> Option<(Parameters, Levels)> {
+    ) -> Option<Explanation> {
         let forms = [Levels::default(), Levels::rising_at(&[(128, 2)]), Levels::rising_at(&[(130, 1)])];
         let mut by_total: Vec<(u64, usize)> = self.used.iter().map(|at| (self.commands[*at].total(), *at)).collect();
         by_total.sort_unstable();
@@ -255,7 +254,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        best.map(|(_, parameters, levels)| (parameters, levels))
+        best.map(|(_, parameters, levels)| self.settled(parameters, levels))
     }
 
     /// The best explanation near one with the sizes of all actions some bytes larger, and ε or the levels smaller. No
@@ -268,8 +267,7 @@ impl<'a> Search<'a> {
         // What was learned of ε may hold the levels of the sizes before.
         let start = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters.clone() };
         let moves = OVERHEADS.map(|bytes| bytes - by);
-        let (parameters, levels) = self.best_start(&start, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
-        Some(self.settled(parameters, levels))
+        self.best_start(&start, Some(from.levels.clone()), &moves, MOVED_STEPS)
     }
 
     /// Any size that small commands allow, for every action.
