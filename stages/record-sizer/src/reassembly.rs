@@ -161,7 +161,8 @@ impl Reassembly<'_> {
         if self.position.begins_anew(sequence, segment.payload, self.context.other_acknowledgement) {
             return self.another_handshake(segment, sequence);
         }
-        let is_another = self.pending.rivals.await_data_at(sequence);
+        let differs = self.has_other_bytes_within(segment, sequence);
+        let is_another = self.pending.rivals.await_data_at(sequence, differs);
         if !is_another && self.position.is_known() && self.continues(segment, sequence) {
             return self.put_in_order(segment, sequence, out);
         }
@@ -221,6 +222,13 @@ impl Reassembly<'_> {
         }
         let record = self.context.record.filter(|record| next.wrapping_sub(record.bytes) == sequence);
         record.and_then(|record| record.header).is_some_and(|header| bytes != header_digest(header))
+    }
+
+    /// Whether a segment reaches over the place where the last one started, with other bytes there.
+    fn has_other_bytes_within(&self, segment: &Segment<'_>, sequence: u32) -> bool {
+        let StreamPosition { last, last_bytes, .. } = *self.position;
+        let at_last = first_bytes(segment.payload.get(last.wrapping_sub(sequence) as usize..).unwrap_or_default());
+        at_last != 0 && last_bytes != 0 && at_last != last_bytes
     }
 
     /// Whether a segment acknowledges what the other side may have sent (RFC 5961, section 5.2). Somebody who cannot

@@ -172,13 +172,16 @@ pub(crate) struct Run {
     is_acknowledged: bool,
     /// Whether its SYN has the number of the present connection, so that its data may be repetitions too.
     may_repeat: bool,
+    /// Whether it has other bytes at a place of the present stream.
+    differs: bool,
 }
 
 impl Run {
     fn new(claim: Claim, segment: &Segment<'_>, sequence: u32) -> Self {
         let next = sequence.wrapping_add(segment.length);
         let segments = vec![OwnedSegment::of(segment)];
-        Self { claim, syn: None, start: sequence, next, segments, is_acknowledged: false, may_repeat: false }
+        let (syn, is_acknowledged, may_repeat, differs) = (None, false, false, false);
+        Self { claim, syn, start: sequence, next, segments, is_acknowledged, may_repeat, differs }
     }
 
     /// Whether the other side may acknowledge it by this number.
@@ -191,6 +194,12 @@ impl Run {
     /// Whether it is a handshake of TCP that was answered, and waits for its first data.
     fn awaits_data(&self) -> bool {
         self.syn.is_some() && self.is_acknowledged && !self.may_repeat && self.segments.is_empty()
+    }
+
+    /// Whether it is a handshake of TLS that begins another connection, and what follows it.
+    fn begins_with_hello(&self) -> bool {
+        let is_hello = |first: &OwnedSegment| hello_digest(first.segment().payload).is_some();
+        self.claim == Claim::OtherConnection && self.segments.first().is_some_and(is_hello)
     }
 
     fn is_confirmed(&self, needs_acknowledgement: bool) -> bool {
@@ -278,8 +287,8 @@ impl Rivals {
             return;
         }
         let (claim, start, segments) = (Claim::OtherConnection, sequence.wrapping_add(1), Vec::new());
-        let syn = Some(sequence);
-        self.add(Run { claim, syn, start, next: start, segments, is_acknowledged: false, may_repeat: true });
+        let (syn, is_acknowledged, may_repeat, differs) = (Some(sequence), false, true, false);
+        self.add(Run { claim, syn, start, next: start, segments, is_acknowledged, may_repeat, differs });
     }
 
     fn with_syn(&mut self, sequence: u32) -> Option<&mut Run> {
@@ -294,9 +303,14 @@ impl Rivals {
         Some(run.may_repeat)
     }
 
-    /// Whether a segment with this sequence number is the first data behind a handshake of TCP that was answered.
-    pub(crate) fn await_data_at(&self, sequence: u32) -> bool {
-        self.runs.iter().any(|run| run.next == sequence && run.awaits_data())
+    /// Whether a segment with this sequence number is of another connection, even if it continues the present stream, too:
+    /// the first data behind a handshake of TCP that was answered, or what follows a hello, if that or this has other bytes
+    /// at a place of the stream (`differs`).
+    pub(crate) fn await_data_at(&mut self, sequence: u32, differs: bool) -> bool {
+        self.runs.iter_mut().filter(|run| run.next == sequence).any(|run| {
+            run.differs |= differs;
+            run.awaits_data() || run.differs && run.begins_with_hello()
+        })
     }
 
     fn add(&mut self, run: Run) {

@@ -124,6 +124,55 @@ fn beginnings_of_hellos_tell_connections_with_the_same_numbers_apart() {
     }
 }
 
+/// The records of two connections of which the capture lacks the first segments and these SYNs, as one and apart, by
+/// direction: where a SYN is missing, directions may come in another order.
+fn seen_from_the_middle(
+    seed: u64,
+    (numbers, back): ([u32; 2], [u32; 2]),
+    pause_ms: i64,
+    (seen_from, lost_syns): (usize, usize),
+    first: &[(bool, u16)],
+    second: &[(bool, u16)],
+) -> (Vec<Record>, Vec<Record>) {
+    let mut noise = Noise(seed);
+    let mut first = Connection::whole(numbers, 0, first, End::Silence, &mut noise);
+    first.segments.drain(..seen_from);
+    let time_ns = first.time_ns + pause_ms * MILLISECOND;
+    let again = [0, 1].map(|side| numbers[side].wrapping_sub(back[side]));
+    let mut second = Connection::whole(again, time_ns, second, End::Silence, &mut noise);
+    for lost in (0..3).rev().filter(|bit| lost_syns >> bit & 1 == 1) {
+        second.segments.remove(lost);
+    }
+    let mut apart = [records(&first.segments), records(&second.segments)].concat();
+    let mut found = records(&[first.segments, second.segments].concat());
+    found.sort_by_key(|record| record.direction == CLIENT);
+    apart.sort_by_key(|record| record.direction == CLIENT);
+    (found, apart)
+}
+
+/// The second connection brings the byte that would come next of the first one, or ends where that does: its hello, and
+/// other bytes where those of the first one stood, tell that it is of its own.
+#[test]
+fn what_follows_a_hello_covers_what_was_seen_of_the_connection_before() {
+    let [to, from] = [false, true];
+    for (name, back, seen_from, first, second) in [
+        ("a byte more", [0, 1], 8, [(to, 20), (from, 20), (to, 20)], [(to, 47), (to, 20)]),
+        ("as far", [0, 0], 8, [(to, 20), (to, 20), (to, 20)], [(to, 70), (to, 20)]),
+        ("as far, of other numbers", [0, 1], 8, [(to, 20), (to, 20), (to, 20)], [(to, 71), (to, 20)]),
+        ("much more", [9, 40], 8, [(to, 20), (from, 20), (to, 20)], [(to, 900), (to, 20)]),
+        (
+            "all that was seen, from the client",
+            [0, 0],
+            6,
+            [(from, 20), (from, 20), (from, 20)],
+            [(from, 71), (from, 20)],
+        ),
+    ] {
+        let (found, apart) = seen_from_the_middle(0, ([0, 0], back), 200, (seen_from, 3), &first, &second);
+        assert_eq!(found, apart, "{name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
@@ -152,20 +201,8 @@ proptest! {
         first in prop::collection::vec((any::<bool>(), 20u16..900), 3..8),
         second in prop::collection::vec((any::<bool>(), 20u16..900), 2..8),
     ) {
-        let mut noise = Noise(seed);
-        let mut first = Connection::whole(numbers, 0, &first, End::Silence, &mut noise);
-        first.segments.drain(..seen_from);
-        let time_ns = first.time_ns + pause_ms * MILLISECOND;
-        let again = [0, 1].map(|side| numbers[side].wrapping_sub(back[side]));
-        let mut second = Connection::whole(again, time_ns, &second, End::Silence, &mut noise);
-        for lost in (0..3).rev().filter(|bit| lost_syns >> bit & 1 == 1) {
-            second.segments.remove(lost);
-        }
-        let mut apart = [records(&first.segments), records(&second.segments)].concat();
-        let mut found = records(&[first.segments, second.segments].concat());
-        // Where a SYN is missing, directions may come in another order.
-        found.sort_by_key(|record| record.direction == CLIENT);
-        apart.sort_by_key(|record| record.direction == CLIENT);
+        let (found, apart) =
+            seen_from_the_middle(seed, (numbers, back), pause_ms, (seen_from, lost_syns), &first, &second);
         prop_assert_eq!(found, apart);
     }
 
