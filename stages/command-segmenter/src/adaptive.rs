@@ -95,10 +95,10 @@ impl ProfiledFlows {
         self.flows.get_or_default(flow.flow).endpoints = Some(self.tunnels.endpoints(flow));
     }
 
-    pub(crate) fn add_handshake(&mut self, flow: u64) {
-        let ProfiledFlow { learned, classified, .. } = self.flows.get_or_default(flow);
-        learned.is_known_from_start = true;
-        classified.is_known_from_start = true;
+    pub(crate) fn add_handshake(&mut self, record: &Record) {
+        let ProfiledFlow { learned, classified, .. } = self.flows.get_or_default(record.flow);
+        learned.add_handshake(record);
+        classified.add_handshake(record);
     }
 
     pub(crate) fn restart_time(&mut self) {
@@ -234,10 +234,12 @@ impl ProfileClassifier<'_> {
         let is_usual = |request: &Request| self.profile.is_usual_answer(request.size, sized.record.length);
         let answer_within_ns = self.profile.answer_within_ns(self.limits);
         let request = match role {
-            LengthRole::Unsolicited => history.find_request(sized, answer_within_ns, is_usual),
+            LengthRole::Unsolicited if !history.awaits_first_answer() => {
+                history.find_request(sized, answer_within_ns, is_usual)
+            }
             // A length that always answers may do so late.
             LengthRole::AlwaysAnswer => history.find_request(sized, self.limits.reply_within_ns, is_answered),
-            LengthRole::Answer => history.find_request(sized, answer_within_ns, is_answered),
+            LengthRole::Answer | LengthRole::Unsolicited => history.find_request(sized, answer_within_ns, is_answered),
             LengthRole::Unknown => history.find_request(sized, answer_within_ns, may_answer),
         };
         request.map(|(index, _)| index)

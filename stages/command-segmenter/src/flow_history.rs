@@ -62,7 +62,21 @@ pub(crate) struct FlowHistory {
     exchange: Option<Exchange>,
     pub(crate) has_gateway_record: bool,
     /// Whether the connection was seen before its first record of application data.
-    pub(crate) is_known_from_start: bool,
+    is_known_from_start: bool,
+    opening: Opening,
+}
+
+/// How a connection begins that the gateway opens. Its first message is a request, as of WebSocket, MQTT and HTTP, which
+/// the service answers before it sends anything else, or soon after that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Opening {
+    /// The handshake of TLS, which the gateway has begun.
+    Handshake,
+    /// The gateway has sent data, and the service none.
+    Request,
+    /// The service has sent data; or the service has opened the connection, or its beginning was not seen.
+    #[default]
+    Over,
 }
 
 /// Traffic of a flow without a silence of [`EXCHANGE_NS`].
@@ -101,6 +115,19 @@ struct LastRecord {
 }
 
 impl FlowHistory {
+    /// Takes a record of a handshake.
+    pub(crate) fn add_handshake(&mut self, record: &Record) {
+        if !self.is_known() && record.direction == Direction::FromGateway {
+            self.opening = Opening::Handshake;
+        }
+        self.is_known_from_start = true;
+    }
+
+    /// Whether the service's next message is its first in a connection, behind a message of the gateway that opened it.
+    pub(crate) fn awaits_first_answer(&self) -> bool {
+        self.opening == Opening::Request
+    }
+
     /// Remembers the flow's next record, after it was classified.
     pub(crate) fn remember(&mut self, sized: SizedRecord<'_>, same_write_ns: i64) {
         let Record { time_ns, direction, .. } = *sized.record;
@@ -109,6 +136,8 @@ impl FlowHistory {
             self.exchange = Some(Exchange { begun_by, start_ns, opening_size: sized.size });
         }
         self.has_gateway_record |= direction == Direction::FromGateway;
+        let is_open = self.opening != Opening::Over && direction == Direction::FromGateway;
+        self.opening = if is_open { Opening::Request } else { Opening::Over };
         if self.is_acknowledged_by(sized, same_write_ns) {
             return;
         }

@@ -6,7 +6,8 @@
 //! 1. A record of the size at which messages are cut is continued by the next; their sum is the message.
 //! 2. A message behind one of a size with which commands go on is its next part, whatever the gateway says in between.
 //! 3. A message soon after a request of the gateway that its size answers is an answer. A command at that time is
-//!    recognised only if its size differs from the answers to that request.
+//!    recognised only if its size differs from the answers to that request. In a connection that the gateway has opened,
+//!    the first message is an answer to the request before it, whatever their sizes, unless requests bring commands.
 //! 4. A message whose size no actions make up is not a command.
 //! 5. A message of a size that is not known as noise is a command.
 //! 6. For a size that may be noise or a command, likelihoods are compared: how often it is either,
@@ -72,6 +73,12 @@ impl LearnedAlgorithm {
 
     pub(crate) fn add_session(&mut self, session: &Session) {
         self.noise_models.add_session(session);
+    }
+
+    pub(crate) fn add_handshake(&mut self, record: &Record) {
+        if self.noise_models.of_flow(record.flow).is_some() {
+            self.flows.get_or_default(record.flow).history.add_handshake(record);
+        }
     }
 
     pub(crate) fn knows(&self, flow: u64) -> bool {
@@ -278,8 +285,11 @@ impl ServiceClassifier<'_> {
         let may_be_command = || self.noise_model.labelled_commands(size) > 0;
         let is_answer = || known.answers > 0 && !may_be_command();
         let may_be_answer = || known.alone == 0 && !may_be_command();
+        // Under block ciphers and padding, many messages have the size of a command.
+        let is_first_answer = history.awaits_first_answer() && !self.noise_model.polls;
         let in_time = history.find_request(sized, self.answer_within_ns(), |request| {
             match self.noise_model.gateway(request.size) {
+                _ if is_first_answer => true,
                 Some(requests) if requests.by.is_some() => requests.by == Some(size) || is_answer(),
                 Some(requests) if requests.brings_commands() => known.answers > 0,
                 None | Some(_) => is_answer() || may_be_answer(),

@@ -30,6 +30,8 @@ pub(crate) struct NoiseModel {
     basis: Basis,
     pub(crate) noise: NoiseStatistics,
     pub(crate) has_interval_timers: bool,
+    /// Whether commands came as answers to requests.
+    pub(crate) polls: bool,
     /// Records to the gateway and from it by size. Only looked up, so the order of the tables never shows.
     service: HashMap<u32, ServiceRecords, RandomState>,
     gateway: HashMap<u32, GatewayRecords, RandomState>,
@@ -52,6 +54,7 @@ impl NoiseModel {
         Some(Self {
             basis: model.learned.basis.clone(),
             has_interval_timers: noise.to_gateway.iter().any(|records| records.every_ms.is_some()),
+            polls: noise.from_gateway.iter().any(GatewayRecords::brings_commands),
             service: noise.to_gateway.iter().map(|records| (records.size, *records)).collect(),
             gateway: known.map(|records| (records.size, *records)).collect(),
             command_range: command_range(model),

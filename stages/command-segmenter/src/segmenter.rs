@@ -169,13 +169,13 @@ impl CommandSegmenter {
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
         if let Some(reports) = self.reports.as_mut().filter(|_| !is_data) {
-            reports.add_handshake(record.flow);
+            reports.add_handshake(&reversed(record));
         }
         if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
             if is_data {
                 adaptive.add(record);
             } else {
-                adaptive.flows.add_handshake(record.flow);
+                adaptive.flows.add_handshake(record);
             }
             self.learn(Queued::Due);
             while let Some(record) = self.next_due() {
@@ -184,6 +184,11 @@ impl CommandSegmenter {
             }
         } else {
             self.advance(record, out)?;
+            if let AlgorithmState::Learned(learned) = &mut self.algorithm
+                && !is_data
+            {
+                learned.add_handshake(record);
+            }
             if is_data {
                 if let Some(reports) = &mut self.reports {
                     reports.learn_report(record, self.min_size, &self.limits);

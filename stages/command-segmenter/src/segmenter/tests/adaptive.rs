@@ -38,6 +38,23 @@ fn a_keep_alive_on_the_connection_of_commands_is_learned() {
 }
 
 #[test]
+fn the_first_answer_in_a_connection_that_the_gateway_opens_is_no_command() {
+    let is_command = |client: Direction| {
+        let mut records: Vec<Record> = times(40).flat_map(|at| command(at, 150)).collect();
+        let hello = Record { direction: client, handshake: true, ..from(500_000, 300) };
+        records.extend([hello, from(500_050, 160), to(500_080, 150), from(500_900, 45)].map(|record| on(2, record)));
+        records.sort_by_key(|record| record.time_ns);
+        let mut segmenter = CommandSegmenter::new(&adaptive()).unwrap();
+        for number in [1, 2] {
+            segmenter.process(flow(number, "192.168.1.20"), &mut Vec::new()).unwrap();
+        }
+        run(segmenter, &records).iter().any(|command| command.time_ns == 500_080 * MS)
+    };
+    assert!(!is_command(Direction::FromGateway));
+    assert!(is_command(Direction::ToGateway), "it opened the connection to send a command");
+}
+
+#[test]
 fn polls_of_several_records_have_answers_of_several() {
     let mut records = commands(30);
     let expected = found(records.clone());

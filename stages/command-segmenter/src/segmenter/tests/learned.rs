@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sizeleak_model::{Model, NoiseStatistics, RecordLayout};
+use sizeleak_model::{GatewayRecords, Model, NoiseStatistics, RecordLayout};
 
 use super::*;
 use crate::LabelledTraffic;
@@ -61,6 +61,32 @@ fn found(noise: &NoiseStatistics, records: Vec<Record>) -> Vec<(i64, u64, u32)> 
 
 fn every(period: i64, count: i64, phase: i64, record: impl Fn(i64) -> Record) -> Vec<Record> {
     (0..count).map(|n| record(n * period + phase + n % 3 * 20)).collect()
+}
+
+/// As the answer of a service to a WebSocket's request, which under block ciphers and padding has the size of commands.
+#[test]
+fn the_first_answer_in_a_connection_that_the_gateway_opens_is_no_command() {
+    let noise = learn([]);
+    let opened_by = |noise: &NoiseStatistics, client: Option<Direction>, messages: &[Record]| {
+        let hello = client.map(|direction| Record { direction, handshake: true, ..from(0, 300) });
+        found(noise, hello.into_iter().chain(messages.iter().cloned()).collect())
+    };
+    let (by_gateway, by_service) = (Some(Direction::FromGateway), Some(Direction::ToGateway));
+    let exchange = [from(50, 160), to(80, 100), to(5_000, 100)];
+    assert_eq!(opened_by(&noise, by_gateway, &exchange), [(5_000, 100, 0)]);
+    assert_eq!(opened_by(&noise, by_service, &exchange).len(), 2, "a settings frame before the request of a webhook");
+    assert_eq!(opened_by(&noise, None, &exchange).len(), 2, "nobody saw who opened it");
+    let second = [from(50, 160), to(80, 30), from(5_000, 160), to(5_030, 100)];
+    assert_eq!(opened_by(&noise, by_gateway, &second), [(5_030, 100, 0)], "the service may send what it likes then");
+    assert_eq!(opened_by(&noise, by_gateway, &[to(40, 100), from(50, 160), to(80, 100)]).len(), 2, "it came first");
+    assert_eq!(
+        opened_by(&noise, by_gateway, &[from(50, 160), to(900, 100)]),
+        [(900, 100, 0)],
+        "too late for an answer"
+    );
+    let poll = GatewayRecords { size: 160, times: 40, replies: 0, answered: 20, by: None, commands: 20 };
+    let polling = NoiseStatistics { from_gateway: vec![poll], ..noise };
+    assert_eq!(opened_by(&polling, by_gateway, &exchange).len(), 2, "answers to its requests are commands");
 }
 
 #[test]
