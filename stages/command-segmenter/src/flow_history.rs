@@ -2,6 +2,7 @@
 //! which flows connect the same gateway and service: traffic is learned for the two, not for one connection.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::{Direction, Flow, Record};
@@ -242,13 +243,31 @@ impl FlowHistory {
 const MAX_TUNNELS: usize = 1_000;
 
 /// A gateway and a service that exchange records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EndpointPair {
     Addresses(IpAddr, SocketAddr),
     /// Their addresses in a tunnel, and its number.
     InTunnel(IpAddr, SocketAddr, u32),
     /// Those of a flow, which are not known.
     Flow(u64),
+}
+
+/// By few whole numbers, since each record is looked up by them.
+impl Hash for EndpointPair {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (gateway, service, tunnel) = match *self {
+            Self::Addresses(gateway, service) => (gateway, service, 0),
+            Self::InTunnel(gateway, service, number) => (gateway, service, number),
+            Self::Flow(flow) => return state.write_u64(flow),
+        };
+        match (gateway, service.ip()) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                state.write_u64(u64::from(one.to_bits()) << 32 | u64::from(other.to_bits()));
+            }
+            addresses => addresses.hash(state),
+        }
+        state.write_u64(u64::from(tunnel) << 16 | u64::from(service.port()));
+    }
 }
 
 /// Numbers of tunnels. What is in a tunnel may be anybody's, so it is apart from the same addresses outside.
