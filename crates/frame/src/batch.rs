@@ -285,10 +285,11 @@ impl Segment<'_> {
     pub const ACK: u8 = 16;
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct SegmentRow {
     time_ns: i64,
     flow: u64,
+    #[serde(skip)]
     payload: RowLocation,
     sequence: u32,
     length: u32,
@@ -331,27 +332,19 @@ impl Row for SegmentRow {
 
 /// What a [`Segment`] holds, with a copy of its payload, for stages that keep segments. Its serialized form is part of
 /// saved states, not of the contract.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OwnedSegment {
-    time_ns: i64,
-    flow: u64,
-    direction: Direction,
-    sequence: u32,
-    flags: u8,
-    length: u32,
+    row: SegmentRow,
     #[serde(with = "serde_bytes")]
     payload: Box<[u8]>,
-    acknowledgement: Option<u32>,
 }
 
 impl OwnedSegment {
     pub fn of(segment: &Segment<'_>) -> Self {
-        let Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement } = *segment;
-        Self { time_ns, flow, direction, sequence, flags, length, payload: payload.into(), acknowledgement }
+        Self { row: SegmentRow::new(segment, RowLocation::default()), payload: segment.payload.into() }
     }
 
     pub fn segment(&self) -> Segment<'_> {
-        let Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, .. } = *self;
-        Segment { time_ns, flow, direction, sequence, flags, length, payload: &self.payload, acknowledgement }
+        self.row.item(&self.payload)
     }
 }

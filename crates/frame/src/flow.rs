@@ -114,7 +114,7 @@ pub struct Flow {
     pub encapsulation: Option<String>,
     /// Whether the filter was asked for several gateways, so that this one need not be that of a model of another address.
     /// It is left out where it is false, as in old streams.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub among_several: bool,
 }
 
@@ -124,11 +124,6 @@ impl Flow {
         let (gateway_port, encapsulation, among_several) = (None, None, false);
         Self { flow, gateway, gateway_port, service, transport, encapsulation, among_several }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "it is called by reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::{Command, SharedList, Shift};
 /// The overhead of a heap allocation in bytes.
 const ALLOCATION_BYTES: usize = 32;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identification {
     #[serde(flatten)]
     pub command: Command,
@@ -67,19 +67,7 @@ pub struct DeviceTypeProbability {
 impl Identification {
     /// A command without candidates, of which nothing else is known.
     pub fn unanswered(command: Command) -> Self {
-        Self {
-            command,
-            candidates: SharedList::default(),
-            candidate_count: 0,
-            listed: 0,
-            min_actions: None,
-            max_actions: None,
-            size_probability: None,
-            reply_probability: None,
-            shifts: SharedList::default(),
-            numbers: SharedList::default(),
-            device_types: SharedList::default(),
-        }
+        Self { command, ..Self::default() }
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct RowBytes {
 }
 
 /// Where the bytes of a row are. A batch is far shorter than 4 GiB.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct RowLocation {
     buffer: u32,
     start: u32,
