@@ -94,13 +94,15 @@ impl Pcap {
         Ok(Some(length))
     }
 
-    pub(crate) fn take_packet(self, length: u64, window: &mut Window) -> Result<Option<CapturedPacket<'_>>, Damage> {
+    pub(crate) fn take_packet<'a>(
+        &mut self,
+        length: u64,
+        window: &'a mut Window,
+    ) -> Result<Option<CapturedPacket<'a>>, Damage> {
         let Some(record) = window.take(length, PACKET)? else { return Ok(None) };
-        Ok(self.header(record).and_then(|header| self.record(header, record)).map(|(packet, _)| packet))
-    }
-
-    pub(crate) fn advance_to(&mut self, time_ns: i64) {
-        self.last_ns = Some(time_ns);
+        let packet = self.header(record).and_then(|header| self.record(header, record)).map(|(packet, _)| packet);
+        self.last_ns = packet.map(|packet| packet.time_ns).or(self.last_ns);
+        Ok(packet)
     }
 
     /// Whether a doubtful packet is right all the same: its time is near the one before, and so is that of the packet

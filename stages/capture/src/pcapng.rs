@@ -87,15 +87,13 @@ impl Pcapng {
     }
 
     pub(crate) fn take_packet<'a>(
-        &self,
+        &mut self,
         length: u64,
         window: &'a mut Window,
     ) -> Result<Option<CapturedPacket<'a>>, Damage> {
-        Ok(window.take(length, BLOCK)?.and_then(|block| self.packet(block)))
-    }
-
-    pub(crate) fn advance_to(&mut self, time_ns: i64) {
-        self.last_ns = Some(time_ns);
+        let packet = window.take(length, BLOCK)?.and_then(|block| self.packet(block));
+        self.last_ns = packet.map(|packet| packet.time_ns).or(self.last_ns);
+        Ok(packet)
     }
 
     fn packet<'a>(&self, block: &'a [u8]) -> Option<CapturedPacket<'a>> {
@@ -113,9 +111,7 @@ impl Pcapng {
         let this = &*self;
         let visited = visitor.visit(window.available(), window.shared(), move |bytes| this.parse_enhanced(bytes));
         window.consume(visited.bytes);
-        if let Some(last_ns) = visited.last_ns.filter(|_| visited.packets > 0) {
-            self.advance_to(last_ns);
-        }
+        self.last_ns = visited.last_ns.filter(|_| visited.packets > 0).or(self.last_ns);
         visited.packets
     }
 

@@ -74,16 +74,10 @@ impl CaptureReader {
             Ok(None) => return Ok(None),
             Err(damage) => return Err(self.skip(damage)),
         };
-        let packet = match &self.format {
+        let packet = match &mut self.format {
             Format::Pcap(pcap) => pcap.take_packet(length, &mut self.window)?,
             Format::Pcapng(pcapng) => pcapng.take_packet(length, &mut self.window)?,
         };
-        if let Some(packet) = &packet {
-            match &mut self.format {
-                Format::Pcap(pcap) => pcap.advance_to(packet.time_ns),
-                Format::Pcapng(pcapng) => pcapng.advance_to(packet.time_ns),
-            }
-        }
         self.is_over = packet.is_none();
         Ok(packet)
     }
