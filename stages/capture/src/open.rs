@@ -62,13 +62,10 @@ impl FolderContent {
             // A link to nothing is a file that cannot be opened.
             let target =
                 if kind.is_symlink() { fs::metadata(&path).ok().map(|target| target.file_type()) } else { Some(kind) };
-            match target {
-                Some(target) if target.is_dir() => {}
-                Some(target) if special_kind(target).is_some() => {
-                    let kind = special_kind(target).unwrap_or_default();
-                    self.special.push(SpecialFile { path, kind });
-                }
-                _ => self.files.push(path),
+            match target.and_then(special_kind) {
+                Some(kind) => self.special.push(SpecialFile { path, kind }),
+                None if target.is_some_and(|target| target.is_dir()) => {}
+                None => self.files.push(path),
             }
         }
         Ok(())
