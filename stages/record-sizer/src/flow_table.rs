@@ -18,10 +18,8 @@ const MIN_GROWTH: usize = 64;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FlowTable<V> {
-    #[serde(with = "entries", bound(serialize = "V: Serialize", deserialize = "V: Deserialize<'de>"))]
-    values: IndexMap<u64, V, RandomState>,
-    /// The period in which each value was last used.
-    used: Vec<u32>,
+    #[serde(with = "indexmap::map::serde_seq", bound(serialize = "V: Serialize", deserialize = "V: Deserialize<'de>"))]
+    values: IndexMap<u64, Entry<V>, RandomState>,
     period: u32,
     used_in_period: usize,
     capacity: usize,
@@ -29,48 +27,46 @@ pub(crate) struct FlowTable<V> {
     last_sweep: Option<(i64, u32)>,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry<V> {
+    /// The period in which it was last used.
+    used: u32,
+    value: V,
+}
+
 impl<V> FlowTable<V> {
     pub(crate) fn new(capacity: usize) -> Self {
-        let (values, used) = (IndexMap::default(), Vec::new());
-        Self { values, used, period: 1, used_in_period: 0, capacity, last_sweep: None }
+        Self { values: IndexMap::default(), period: 1, used_in_period: 0, capacity, last_sweep: None }
     }
 
     #[inline]
     pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
-        let index = self.values.get_index_of(&flow)?;
-        if let Some(used) = self.used.get_mut(index)
-            && *used != self.period
-        {
-            *used = self.period;
-            self.count_use();
+        let entry = self.values.get_mut(&flow)?;
+        if entry.used != self.period {
+            entry.used = self.period;
+            count_use(&mut self.period, &mut self.used_in_period, self.capacity);
         }
-        self.values.get_index_mut(index).map(|(_, value)| value)
+        Some(&mut entry.value)
     }
 
     /// A value that is not used by this: it is forgotten as if nobody had looked.
     #[inline]
     pub(crate) fn look_up(&self, flow: u64) -> Option<&V> {
-        self.values.get(&flow)
+        self.values.get(&flow).map(|entry| &entry.value)
     }
 
     pub(crate) fn insert(&mut self, flow: u64, value: V) -> &mut V {
-        let period = self.period;
-        self.count_use();
+        let entry = Entry { used: self.period, value };
+        count_use(&mut self.period, &mut self.used_in_period, self.capacity);
         if self.values.len() == self.values.capacity() {
             self.grow();
         }
-        let entry = self.values.entry(flow);
-        if entry.index() == self.used.len() {
-            self.used.push(period);
-        }
-        entry.insert_entry(value).into_mut()
+        &mut self.values.entry(flow).insert_entry(entry).into_mut().value
     }
 
     /// Removes a value; the last one takes its place in the order.
     pub(crate) fn remove(&mut self, flow: u64) -> Option<V> {
-        let (index, _, value) = self.values.swap_remove_full(&flow)?;
-        self.used.swap_remove(index);
-        Some(value)
+        self.values.swap_remove(&flow).map(|entry| entry.value)
     }
 
     #[inline]
@@ -95,35 +91,31 @@ impl<V> FlowTable<V> {
     pub(crate) fn evict_idle(&mut self, now_ns: i64) -> Vec<(u64, V)> {
         let before = self.last_sweep.map_or(0, |(_, period)| period);
         self.last_sweep = Some((now_ns, self.period));
-        self.begin_period();
+        (self.period, self.used_in_period) = (self.period.saturating_add(1), 0);
         self.evict_unused_since(before)
     }
 
     /// Removes and returns at least an eighth of a full table: the values unused for longest.
     pub(crate) fn evict_oldest(&mut self) -> Vec<(u64, V)> {
-        let mut used = self.used.clone();
+        let mut used: Vec<u32> = self.values.values().map(|entry| entry.used).collect();
         let Some(last) = used.len().min((self.capacity / PERIODS).max(1)).checked_sub(1) else { return Vec::new() };
         let (_, latest, _) = used.select_nth_unstable(last);
         self.evict_unused_since(*latest)
     }
 
     pub(crate) fn drain(&mut self) -> Vec<(u64, V)> {
-        self.used.clear();
-        std::mem::take(&mut self.values).into_iter().collect()
+        std::mem::take(&mut self.values).into_iter().map(|(flow, entry)| (flow, entry.value)).collect()
     }
 
     /// Forgets when the last sweep was, because time went back, and returns all values.
     pub(crate) fn restart_time(&mut self) -> impl Iterator<Item = &mut V> {
         self.last_sweep = None;
-        self.values.values_mut()
+        self.values.values_mut().map(|entry| &mut entry.value)
     }
 
     fn evict_unused_since(&mut self, period: u32) -> Vec<(u64, V)> {
-        let mut used = self.used.iter();
-        let is_unused = |_: &u64, _: &mut V| used.next().is_some_and(|used| *used <= period);
-        let evicted = self.values.extract_if(.., is_unused).collect();
-        self.used.retain(|used| *used > period);
-        evicted
+        let evicted = self.values.extract_if(.., |_, entry| entry.used <= period);
+        evicted.map(|(flow, entry)| (flow, entry.value)).collect()
     }
 
     /// Grows by half, but never beyond the capacity.
@@ -132,38 +124,13 @@ impl<V> FlowTable<V> {
         let room = self.capacity.saturating_sub(known).max(1);
         self.values.reserve_exact((known / 2).max(MIN_GROWTH).min(room));
     }
-
-    fn count_use(&mut self) {
-        self.used_in_period += 1;
-        if self.used_in_period >= self.capacity / PERIODS {
-            self.begin_period();
-        }
-    }
-
-    fn begin_period(&mut self) {
-        // No run lasts long enough to reach the limit.
-        self.period = self.period.saturating_add(1);
-        self.used_in_period = 0;
-    }
 }
 
-/// Writes the values as pairs, in their order.
-mod entries {
-    use foldhash::fast::RandomState;
-    use indexmap::IndexMap;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<V: Serialize, S: Serializer>(
-        values: &IndexMap<u64, V, RandomState>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(values)
-    }
-
-    pub(super) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<IndexMap<u64, V, RandomState>, D::Error> {
-        Ok(Vec::<(u64, V)>::deserialize(deserializer)?.into_iter().collect())
+fn count_use(period: &mut u32, used_in_period: &mut usize, capacity: usize) {
+    *used_in_period += 1;
+    if *used_in_period >= capacity / PERIODS {
+        // No run lasts long enough to reach the limit.
+        (*period, *used_in_period) = (period.saturating_add(1), 0);
     }
 }
 
