@@ -85,11 +85,6 @@ impl<'a> Chunk<'a> {
         (taken, visible + hidden)
     }
 
-    #[inline]
-    pub(crate) fn advance_captured(&mut self, limit: usize) -> &'a [u8] {
-        self.advance(limit.min(self.payload.len()) as u64).0
-    }
-
     pub(crate) fn first(mut self, limit: u64) -> Self {
         let whole = self.length();
         let visible = (self.payload.len() as u64).min(limit);

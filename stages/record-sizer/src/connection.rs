@@ -264,8 +264,7 @@ impl Connection {
             let (mut reassembly, mut framer) = self.direction(direction, findings);
             reassembly.release_all(time_ns, &mut framer);
             let (mut reassembly, mut framer) = self.direction(direction, findings);
-            reassembly.end_padding(&mut framer);
-            reassembly.drop_rivals(time_ns, &mut framer);
+            reassembly.drop_all(time_ns, &mut framer);
             framer.lose_handshake();
             framer.end_message();
         }
@@ -309,7 +308,8 @@ impl Connection {
         let directions = || busy.streams.both().into_iter().zip(streams.both());
         let incomplete = directions().filter(|(busy, stream)| busy.framing.is_inside_record(&stream.walker)).count();
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
-        let unscanned: u64 = directions().map(|(busy, _)| busy.framing.bytes_before_hello()).sum();
+        let scanned = |framing: &Framing| if let Framing::HelloScan(scan) = framing { scan.scanned } else { 0 };
+        let unscanned: u64 = busy.streams.both().map(|stream| scanned(&stream.framing)).iter().sum();
         let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
         let declared = busy.declared.as_ref();
         let is_inside = |direction: &Direction| declared.is_some_and(|framer| framer.is_inside_message(*direction));

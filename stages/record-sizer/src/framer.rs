@@ -61,11 +61,6 @@ impl Framing {
         if matches!(self, Self::InStep) { walker.open_record() } else { None }
     }
 
-    /// Bytes in which no hello was found that TLS would start with.
-    pub(crate) fn bytes_before_hello(&self) -> u64 {
-        if let Self::HelloScan(scan) = self { scan.scanned } else { 0 }
-    }
-
     fn search(version: Option<u8>) -> Self {
         Self::Search(Box::new(BoundarySearch::new(version)))
     }
@@ -381,7 +376,7 @@ impl Framer<'_> {
                 }
                 let open = walker.open_record().map_or(0, |record| record.bytes.into());
                 self.payload.find(rest.length() + open + record.map_or(0, SizedRecord::bytes));
-                self.handshake.restart();
+                *self.handshake = HandshakeReader::default();
                 *self.follows_data = false;
                 self.incident(chunk.time_ns, Incident::Resync { skipped });
                 if let Some(record) = record {

@@ -12,7 +12,7 @@ use sizeleak_platform::runtime::ConfigureError;
 use crate::chunk::Chunk;
 use crate::findings::Incident;
 use crate::matter::{self, MatterFlow};
-use crate::message::{FlowEnds, Found, Message};
+use crate::message::{Found, Message};
 
 const LONGEST_HEADER: usize = 64;
 
@@ -140,10 +140,6 @@ impl Framing {
         Err(ConfigureError::Usage(format!("the framing `{}` {fault}", self.name)))
     }
 
-    pub(crate) fn is_declared_for(&self, ends: &FlowEnds) -> bool {
-        self.port.iter().any(|port| ends.has_port(*port))
-    }
-
     pub(crate) fn is_shown_by(&self, payload: &[u8], length: u64) -> bool {
         self.beginning_of(payload).is_some() || !self.prefix.is_empty() && self.is_in_step(payload, length)
     }
@@ -163,10 +159,6 @@ impl Framing {
         let add = |length: u32, byte: &u8| length << 8 | u32::from(*byte);
         let length = if self.little_endian { field.iter().rev().fold(0, add) } else { field.iter().fold(0, add) };
         (length <= self.longest.unwrap_or(LONGEST)).then(|| length.saturating_add(self.trailer))
-    }
-
-    pub(crate) fn may_begin(&self, payload: &[u8]) -> bool {
-        payload.get(..self.header).and_then(|header| self.body_length(header)).is_some()
     }
 
     /// Whether messages show that they begin with a segment of `length` bytes, of which `payload` was captured: whole ones
@@ -256,10 +248,11 @@ impl LengthFramer {
 
     /// Whether a message begins with a segment. Before the first one comes text, whose bytes are no length.
     fn is_in_step(&self, direction: Direction, chunk: &Chunk<'_>) -> bool {
+        let has_header = || {
+            chunk.payload.get(..self.framing.header).is_some_and(|header| self.framing.body_length(header).is_some())
+        };
         self.framing.is_in_step(chunk.payload, chunk.length())
-            || *self.awaits_first.of(direction)
-                && self.framing.begins.is_some()
-                && self.framing.may_begin(chunk.payload)
+            || *self.awaits_first.of(direction) && self.framing.begins.is_some() && has_header()
     }
 
     /// Takes what has ended with its last byte.

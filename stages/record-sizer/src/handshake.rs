@@ -151,10 +151,6 @@ impl HandshakeReader {
         }
     }
 
-    pub(crate) fn restart(&mut self) {
-        *self = Self::default();
-    }
-
     /// Whether the next byte starts a message.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self, Self::Header { have: 0, .. })

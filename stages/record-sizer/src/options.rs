@@ -110,7 +110,7 @@ impl Options {
 
     /// The framing that is declared for a flow by its ports.
     pub(crate) fn framing_of(&self, ends: &FlowEnds) -> Option<&Framing> {
-        self.framing.iter().find(|framing| framing.is_declared_for(ends))
+        self.framing.iter().find(|framing| framing.port.iter().any(|port| ends.has_port(*port)))
     }
 
     pub(crate) fn limits(&self) -> Result<Limits, ConfigureError> {

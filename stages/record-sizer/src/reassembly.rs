@@ -380,8 +380,8 @@ impl Reassembly<'_> {
         }
     }
 
-    /// Takes what may be padding, after which nothing came, for data inside a record, and else drops it.
-    pub(crate) fn end_padding(&mut self, out: &mut impl OrderedStream) {
+    /// Takes what may be padding, after which nothing came, for data inside a record, and drops all else.
+    pub(crate) fn drop_all(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         let mut next = self.position_of(self.position.next);
         while self.context.record.is_some()
             && let Some(held) = self.pending.held.take_at(next)
@@ -391,9 +391,6 @@ impl Reassembly<'_> {
         }
         self.position.next = next as u32;
         self.pending.held.drop_all();
-    }
-
-    pub(crate) fn drop_rivals(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         self.pending.rivals.drop_all();
         self.report_dropped(time_ns, out);
     }

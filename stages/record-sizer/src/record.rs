@@ -209,8 +209,8 @@ impl RecordWalker {
             (self.start_ns, self.last_ns) = (chunk.time_ns, chunk.time_ns);
         }
         self.last_ns = self.last_ns.max(chunk.time_ns);
-        let bytes = chunk.advance_captured(HEADER - usize::from(count));
         let known = usize::from(count);
+        let (bytes, _) = chunk.advance((HEADER - known).min(chunk.payload.len()) as u64);
         for (place, byte) in seen.iter_mut().skip(known).zip(bytes) {
             (*place, count) = (*byte, count + 1);
         }

@@ -58,7 +58,7 @@ impl Reporter {
                     self.record(flow, direction, record, details, out)?;
                 }
                 // A handshake within a session is encrypted (RFC 5246 section 7.4.1.1; TLS 1.3 has none).
-                EventKind::Hello { follows_data: true, .. } if !connection.session().is_handshake_under_way() => {
+                EventKind::Hello { follows_data: true, .. } if !connection.session().negotiation.agrees_keys() => {
                     self.incident(flow, time_ns, Incident::Conflict(Conflict::Hello), out)?;
                 }
                 EventKind::Hello { hello, .. } => {

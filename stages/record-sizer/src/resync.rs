@@ -95,21 +95,13 @@ impl HelloScan {
             return ScanOutcome::Nothing { is_exhausted: false };
         }
         let known = self.tail.len();
-        self.tail.extend(chunk.payload.iter().take(HELLO - 1));
-        if let Some(offset) = self.tail.windows(HELLO).take(known).position(is_hello) {
+        self.tail.extend_from_slice(chunk.payload);
+        if let Some(offset) = self.tail.windows(HELLO).position(is_hello) {
             let before = self.tail.get(offset..known).unwrap_or_default().to_vec();
+            chunk.advance(offset.saturating_sub(known) as u64);
             return found(before, self.tail_ns, chunk);
         }
-        if let Some(offset) = chunk.payload.windows(HELLO).position(is_hello) {
-            chunk.advance(offset as u64);
-            return found(Vec::new(), 0, chunk);
-        }
-        if chunk.payload.len() >= HELLO - 1 {
-            self.tail.clear();
-            self.tail.extend(chunk.payload.iter().skip(chunk.payload.len() - (HELLO - 1)));
-        } else {
-            self.tail.drain(..self.tail.len().saturating_sub(HELLO - 1));
-        }
+        self.tail.drain(..self.tail.len().saturating_sub(HELLO - 1));
         if chunk.hidden > 0 {
             self.tail.clear();
         }

@@ -248,7 +248,9 @@ impl Rivals {
 
     /// Takes a segment if it continues or repeats a run, given the sequence number of its first byte.
     pub(crate) fn extend(&mut self, segment: &Segment<'_>, sequence: u32) -> bool {
-        if self.runs.iter().any(|run| run.segments.iter().any(|kept| is_same(kept, segment))) {
+        let mut kept = self.runs.iter().flat_map(|run| &run.segments).map(OwnedSegment::segment);
+        let bytes = |of: &Segment<'_>| (of.sequence, of.length);
+        if kept.any(|kept| bytes(&kept) == bytes(segment) && kept.payload == segment.payload) {
             return true;
         }
         let Some(index) = self.runs.iter().rposition(|run| run.next == sequence && !run.may_repeat) else {
@@ -374,11 +376,6 @@ impl Dropped {
             self.bytes = self.bytes.saturating_add(run.payload_bytes());
         }
     }
-}
-
-fn is_same(kept: &OwnedSegment, segment: &Segment<'_>) -> bool {
-    let kept = kept.segment();
-    kept.sequence == segment.sequence && kept.length == segment.length && kept.payload == segment.payload
 }
 
 #[cfg(test)]

@@ -50,7 +50,8 @@ impl Negotiation {
         Some([self.client_hello.as_ref()?.connection_id?, self.server_hello?.connection_id?])
     }
 
-    fn agrees_keys(&self) -> bool {
+    /// Whether a handshake is under way, up to its last `Finished`.
+    pub(crate) fn agrees_keys(&self) -> bool {
         match &self.phase {
             Phase::Hellos | Phase::KeyExchange => true,
             Phase::Tls13(handshake) => handshake.is_open(),
@@ -71,10 +72,6 @@ pub(crate) struct TlsSession<'a> {
 }
 
 impl TlsSession<'_> {
-    pub(crate) fn is_handshake_under_way(&self) -> bool {
-        self.negotiation.agrees_keys()
-    }
-
     /// Takes a hello. True if it completes what there is to report.
     pub(crate) fn hello(&mut self, hello: Hello, direction: Direction, time_ns: i64) -> bool {
         match hello {
@@ -238,7 +235,7 @@ impl TlsSession<'_> {
             (ContentType::ChangeCipherSpec, KeyState::Protected | KeyState::Finished) => *state = KeyState::Unknown,
             (ContentType::Handshake, KeyState::Protected) => {
                 *state = KeyState::Finished;
-                if self.keys.are_finished() {
+                if self.keys.states.all(|state| *state == KeyState::Finished) {
                     self.negotiation.end();
                 }
             }
@@ -308,10 +305,6 @@ impl SessionKeys {
             KeyState::Protected | KeyState::Finished => self.protection?.plaintext(header.length),
             KeyState::Unknown | KeyState::Early | KeyState::Clear => None,
         }
-    }
-
-    pub(crate) fn are_finished(self) -> bool {
-        self.states.both().iter().all(|state| **state == KeyState::Finished)
     }
 }
 

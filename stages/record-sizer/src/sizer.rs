@@ -112,8 +112,10 @@ impl RecordSizer {
             if says_missing && let Some(connection) = self.connections.find(segment.flow) {
                 connection.note_missing(segment);
             }
-            let matters = says_missing || self.awaits_acknowledgements();
-            return if matters { self.acknowledgement(segment, out) } else { Ok(()) };
+            // An acknowledgement matters to what is held.
+            let matters = (says_missing || self.held_flows.bytes > 0)
+                && self.connections.find(segment.flow).is_some_and(|connection| connection.held_bytes() > 0);
+            return if matters { self.tcp_segment(segment, out) } else { Ok(()) };
         }
         if self.is_eviction_due() {
             self.evict(out)?;
@@ -156,27 +158,10 @@ impl RecordSizer {
         self.report_and_release(segment.flow, out)
     }
 
-    /// Whether an acknowledgement may matter to any connection.
-    #[inline]
-    fn awaits_acknowledgements(&self) -> bool {
-        self.held_flows.bytes > 0
-    }
-
     /// Whether a segment without payload says that bytes of its connection are missing.
     #[inline]
     fn says_missing(&self, segment: &Segment<'_>) -> bool {
         self.connections.look_up(segment.flow).is_some_and(|connection| connection.says_missing(segment) != [false; 2])
-    }
-
-    fn acknowledgement(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
-        if connection.held_bytes() == 0 {
-            return Ok(());
-        }
-        if let Some(successor) = connection.acknowledge(segment, &mut self.findings) {
-            self.supersede(segment.flow, &successor, segment.time_ns, out)?;
-        }
-        self.report_and_release(segment.flow, out)
     }
 
     /// Ends a connection, because another one has taken its place on the same ports.

@@ -72,7 +72,7 @@ impl RecordSizer {
                 stream.position.next = segment.sequence.wrapping_add((length - rest.length()) as u32);
                 stream.position.remember(&segment);
                 payload.sent += length - rest.length();
-            } else if self.awaits_acknowledgements() || self.says_missing(&segment) {
+            } else if self.held_flows.bytes > 0 || self.says_missing(&segment) {
                 break;
             }
             segments.advance();
