@@ -107,17 +107,13 @@ impl<'a> IpPayload<'a> {
             let (_, protocol, payload, _) = Ipv6ExtensionsSlice::from_slice_lax(self.protocol.into(), data);
             self = Self { protocol: protocol.0, bytes: self.bytes.after(offset_in(data, payload)) };
             let length = extension_length(payload).filter(|length| *length <= payload.len());
-            match payload.first().zip(length).filter(|_| is_later_extension(self.protocol)) {
+            // Those that etherparse does not skip: Mobility, HIP, Shim6.
+            match payload.first().zip(length).filter(|_| matches!(self.protocol, 135 | 139 | 140)) {
                 Some((next, length)) => self = Self { protocol: *next, bytes: self.bytes.after(length) },
                 None => return self,
             }
         }
     }
-}
-
-/// Whether this is an extension header that etherparse does not skip: Mobility, HIP, Shim6.
-fn is_later_extension(protocol: u8) -> bool {
-    matches!(protocol, 135 | 139 | 140)
 }
 
 /// The length of most extension headers (RFC 8200, section 4; RFC 6275; RFC 7401; RFC 5533).

@@ -35,27 +35,14 @@ pub(crate) struct EarlierPackets {
 }
 
 impl EarlierPackets {
-    /// The packets that a state with this last packet has seen.
-    fn until(last_ns: Option<i64>) -> Self {
-        Self { until_ns: last_ns, passed_over: 0 }
-    }
-
-    pub(crate) fn passed_over(&self) -> u64 {
-        self.passed_over
-    }
-
-    fn has_seen(&self, time_ns: i64) -> bool {
-        let margin = if self.passed_over == 0 { MAX_LATE_NS } else { 0 };
-        self.until_ns.is_some_and(|until| time_ns <= until.saturating_sub(margin))
-    }
-
     fn pass_over<'a>(&mut self, packets: &mut BatchIter<'a, PacketRow>) -> Option<Packet<'a>> {
         let before = self.passed_over;
         let first = packets.peek();
-        while self.until_ns.is_some()
+        while let Some(until_ns) = self.until_ns
             && let Some(packet) = packets.peek()
         {
-            if self.has_seen(packet.time_ns) {
+            let margin_ns = if self.passed_over == 0 { MAX_LATE_NS } else { 0 };
+            if packet.time_ns <= until_ns.saturating_sub(margin_ns) {
                 self.passed_over += 1;
                 packets.advance();
             } else {
@@ -408,7 +395,7 @@ impl Stage for FlowFilter {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut counters = self.counters.all();
         counters.push(("forgotten_flows", self.flows.entries.evicted));
-        counters.push(("repeated_packets", self.earlier.passed_over()));
+        counters.push(("repeated_packets", self.earlier.passed_over));
         counters
     }
 
@@ -423,7 +410,7 @@ impl Stage for FlowFilter {
         self.gateway_fragments = self.gateway_fragments.restored(gateways);
         self.other_fragments = self.other_fragments.restored(others);
         (self.flows, self.seen, self.counters) = (flows, seen, counters);
-        self.earlier = EarlierPackets::until(self.counters.last_ns());
+        self.earlier = EarlierPackets { until_ns: self.counters.last_ns(), passed_over: 0 };
         if self.counters.gateway_packets > 0 {
             self.prefilter.activate();
         }
