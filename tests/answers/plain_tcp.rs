@@ -25,7 +25,7 @@ fn bursts_are_the_messages_that_tls_would_carry() {
         plain.notices("not_tls").iter().all(|notice| notice.contains("each burst of segments stands for a record"))
     );
     // Each record of a command has a header of 5 bytes.
-    let with_headers = |command: &&serde_json::Value| {
+    let with_headers = |command: &serde_json::Value| {
         (
             command["time_ns"].as_i64().unwrap(),
             command["size"].as_u64().unwrap() + 5 * command["records"].as_u64().unwrap(),

@@ -37,8 +37,8 @@ fn a_strangers_tunnel_changes_no_answer() {
         assert_untouched(&answers);
         let notices = answers.notices("encapsulated");
         assert!(notices.len() == 1 && notices[0].contains("--tunnel"), "{notices:?}");
-        let in_tunnels: Vec<_> =
-            answers.kind("flow").into_iter().filter_map(|flow| flow["encapsulation"].as_str()).collect();
+        let flows = answers.kind("flow");
+        let in_tunnels: Vec<_> = flows.iter().filter_map(|flow| flow["encapsulation"].as_str()).collect();
         assert!(in_tunnels.iter().all(|text| text.contains("198.51.100.1")), "{in_tunnels:?}");
         assert!(!in_tunnels.is_empty());
     }
@@ -58,7 +58,7 @@ fn a_tunnel_that_is_not_named_stays_closed() {
 /// A mirror port sends everything through one tunnel: the gateway is found, with the answers of the bare capture.
 #[test]
 fn a_capture_inside_a_tunnel_has_the_same_answers_without_an_option() {
-    let size = |answer: &&serde_json::Value| (answer["time_ns"].clone(), answer["size"].clone());
+    let size = |answer: &serde_json::Value| (answer["time_ns"].clone(), answer["size"].clone());
     let sizes = |answers: &Answers| answers.kind("identification").iter().map(size).collect::<Vec<_>>();
     let mut traffic = Traffic::bundled();
     traffic.0.iter_mut().for_each(|(_, frame)| *frame = vxlan(STRANGERS, 7, frame));

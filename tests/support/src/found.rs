@@ -30,7 +30,7 @@ pub fn found_in(last: &str, pcap: &[u8], more: &[&str]) -> Answers {
 
 /// Time and size of each command.
 pub fn commands(answers: &Answers) -> Vec<(i64, u64)> {
-    let of = |command: &&Value| (command["time_ns"].as_i64().unwrap(), command["size"].as_u64().unwrap());
+    let of = |command: &Value| (command["time_ns"].as_i64().unwrap(), command["size"].as_u64().unwrap());
     answers.kind("command").iter().map(of).collect()
 }
 
