@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::written::{Written, assert_same, file, little_endian, pcap, read, read_one, some_packets};
+use super::written::{Written, assert_same, block, file, little_endian, pcap, read, read_one, some_packets};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
@@ -104,10 +104,6 @@ fn packets_have_the_link_type_of_their_interface() {
 
 #[test]
 fn simple_and_obsolete_packets_are_read_and_unknown_blocks_skipped() {
-    let block = |kind: u32, body: &[u8]| {
-        let length = (12 + body.len()) as u32;
-        [&kind.to_le_bytes(), &length.to_le_bytes(), body, &length.to_le_bytes()].concat()
-    };
     let mut bytes = section(Endianness::Little, 9, 0, &[1_000]);
     bytes.extend(block(0x0bad_cafe, &[1, 2, 3, 4]));
     bytes.extend(block(3, &[&3_u32.to_le_bytes()[..], &[9, 9, 9, 0]].concat()));
@@ -120,37 +116,25 @@ fn simple_and_obsolete_packets_are_read_and_unknown_blocks_skipped() {
 }
 
 #[test]
-fn modified_pcap_is_read() {
+fn modified_pcap_is_read_in_both_byte_orders() {
     let written = some_packets(5, 1_000_000_000);
-    let plain = pcap(&written, Endianness::Little, TsResolution::MicroSecond);
-    let mut bytes = [&[0x34, 0xcd, 0xb2, 0xa1], &plain[4..24]].concat();
-    let mut at = 24;
-    for (_, data, _) in &written {
-        let end = at + 16 + data.len();
-        bytes.extend([&plain[at..at + 16], &[1, 0, 0, 0, 8, 0, 4, 0], &plain[at + 16..end]].concat());
-        at = end;
+    for (endianness, magic, more) in [
+        (Endianness::Little, [0x34, 0xcd, 0xb2, 0xa1], [1, 0, 0, 0, 8, 0, 4, 0]),
+        (Endianness::Big, [0xa1, 0xb2, 0xcd, 0x34], [0, 0, 0, 1, 0, 8, 4, 0]),
+    ] {
+        let plain = pcap(&written, endianness, TsResolution::MicroSecond);
+        let mut bytes = [&magic, &plain[4..24]].concat();
+        let mut at = 24;
+        for (_, data, _) in &written {
+            let end = at + 16 + data.len();
+            bytes.extend([&plain[at..at + 16], &more, &plain[at + 16..end]].concat());
+            at = end;
+        }
+        let (read, error) = read_one(&bytes);
+        assert_eq!(error, None);
+        assert_same(&read, &written);
+        assert!(read_one(&bytes[..bytes.len() - 1]).1.unwrap().contains("1 byte before the end of a packet"));
     }
-    let (read, error) = read_one(&bytes);
-    assert_eq!(error, None);
-    assert_same(&read, &written);
-    assert!(read_one(&bytes[..bytes.len() - 1]).1.unwrap().contains("1 byte before the end of a packet"));
-}
-
-/// The modified variant in the other byte order.
-#[test]
-fn modified_big_endian_pcap_is_read() {
-    let written = some_packets(5, 1_000_000_000);
-    let plain = pcap(&written, Endianness::Big, TsResolution::MicroSecond);
-    let mut bytes = [&[0xa1, 0xb2, 0xcd, 0x34], &plain[4..24]].concat();
-    let mut at = 24;
-    for (_, data, _) in &written {
-        let end = at + 16 + data.len();
-        bytes.extend([&plain[at..at + 16], &[0, 0, 0, 1, 0, 8, 4, 0], &plain[at + 16..end]].concat());
-        at = end;
-    }
-    let (read, error) = read_one(&bytes);
-    assert_eq!(error, None);
-    assert_same(&read, &written);
 }
 
 #[test]
@@ -201,10 +185,6 @@ fn times_that_are_all_equal_are_said_to_say_nothing() {
 
 #[test]
 fn blocks_larger_than_the_buffer_are_read_or_skipped() {
-    let block = |kind: u32, body: &[u8]| {
-        let length = (12 + body.len() as u32).to_le_bytes();
-        [&kind.to_le_bytes()[..], &length, body, &length].concat()
-    };
     let mut bytes = section(Endianness::Little, 9, 0, &[1_000]);
     let from = bytes.len();
     bytes.extend(block(0x0bad_cafe, &vec![1; 20 << 20]));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::written::{Read, Written, file, little_endian, packets, pcap, read_one};
+use super::written::{Read, Written, block, file, little_endian, packets, pcap, read_one};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
@@ -98,10 +98,6 @@ fn whatever_happens_to_a_header_few_packets_are_lost() {
 /// What follows the last interface that there can be is looked through once, not once for each interface.
 #[test]
 fn a_section_of_very_many_interfaces_is_refused_at_once() {
-    let block = |kind: u32, body: &[u8]| {
-        let length = (12 + body.len() as u32).to_le_bytes();
-        [&kind.to_le_bytes()[..], &length, body, &length].concat()
-    };
     let section = block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
     let interfaces = block(1, &[1, 0, 0, 0, 0, 0, 4, 0]).repeat(200_000);
     let started = std::time::Instant::now();

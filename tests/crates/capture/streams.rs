@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::written::{Read, assert_same, little_endian, packets, pcap, some_packets};
+use super::written::{Read, assert_same, block, little_endian, packets, pcap, some_packets};
 use pcap_file::{Endianness, TsResolution};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sizeleak_capture::Capture;
@@ -102,10 +102,6 @@ fn a_packet_is_passed_on_while_the_pipe_stays_open() {
 
 #[test]
 fn a_packet_before_a_block_of_another_kind_is_not_held_back() {
-    let block = |kind: u32, body: &[u8]| {
-        let length = (12 + body.len() as u32).to_le_bytes();
-        [&kind.to_le_bytes()[..], &length, body, &length].concat()
-    };
     let section = block(0x0a0d_0d0a, &[&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
     let interface = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
     let packet = block(6, &[0_u32, 0, 5, 4, 4, 0x0102_0304].map(u32::to_le_bytes).concat());

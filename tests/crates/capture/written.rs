@@ -30,6 +30,12 @@ pub(crate) fn pcap(packets: &[Written], endianness: Endianness, resolution: TsRe
     writer.into_writer()
 }
 
+/// A block of pcapng, in little-endian.
+pub(crate) fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let length = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes()[..], &length, body, &length].concat()
+}
+
 pub(crate) fn little_endian(packets: &[Written]) -> Vec<u8> {
     pcap(packets, Endianness::Little, TsResolution::NanoSecond)
 }
