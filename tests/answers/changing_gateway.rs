@@ -5,16 +5,12 @@ use std::fs;
 use std::process::Command;
 
 use sizeleak_frame::{Frame, Identification};
-use sizeleak_simulator::scenario::{Framing, IdDraw, ReplyPadding};
+use sizeleak_simulator::scenario::{Framing, IdDraw};
 use sizeleak_simulator::{Scenario, bayes_limit};
-use support::home::{Home, assert_fails, run};
+use support::home::{Home, assert_fails, run, tell_actions_apart_by_replies};
 use support::programs::{GATEWAY, pipe, seven_with, sizeleak, stderr, stdout, write};
 use support::streams::{answers_of, frames_of, notices_of, stream_of};
 use support::timeless::timeless;
-
-/// By how many bytes the reply to each action is longer than that to `on`.
-const LONGER_REPLIES: [(&str, u32); 7] =
-    [("on", 0), ("off", 1), ("toggle", 4), ("timer", 9), ("dim", 6), ("white", 6), ("colour", 12)];
 
 /// A home whose replies differ, which was learned from.
 struct Learned {
@@ -32,10 +28,7 @@ fn unchanged(framing: Framing) -> Scenario {
     scenario.session.framing = framing;
     scenario.learn.random = 200;
     scenario.test.commands = 300;
-    for action in &mut scenario.actions {
-        let longer = LONGER_REPLIES.iter().find(|(name, _)| *name == action.name).map_or(0, |(_, bytes)| *bytes);
-        action.replies = Some(vec![ReplyPadding { min: longer, max: longer }]);
-    }
+    tell_actions_apart_by_replies(&mut scenario);
     scenario
 }
 

@@ -5,15 +5,10 @@ use std::process::Command;
 
 use sizeleak_frame::Frame;
 use sizeleak_simulator::Scenario;
-use sizeleak_simulator::scenario::ReplyPadding;
-use support::home::Home;
+use support::home::{Home, tell_actions_apart_by_replies};
 use support::programs::{GATEWAY, feed, pipe, seven_with, sizeleak, stderr, stdout, with};
 use support::streams::{answers_of, frames_of, stream_of};
 use support::timeless::timeless;
-
-/// By how many bytes the reply to each action is longer than that to `on`.
-const LONGER_REPLIES: [(&str, u32); 7] =
-    [("on", 0), ("off", 1), ("toggle", 4), ("timer", 9), ("dim", 6), ("white", 6), ("colour", 12)];
 
 /// A home of which this share of the commands comes within 300 ms of the one before. Labels have the exact time: others
 /// could not tell which of two such commands they are for.
@@ -23,10 +18,7 @@ fn overlapping(share: f64) -> Home {
     scenario.labels.error = jiff::SignedDuration::ZERO;
     scenario.learn.random = 200;
     scenario.test.commands = 300;
-    for action in &mut scenario.actions {
-        let longer = LONGER_REPLIES.iter().find(|(name, _)| *name == action.name).map_or(0, |(_, bytes)| *bytes);
-        action.replies = Some(vec![ReplyPadding { min: longer, max: longer }]);
-    }
+    tell_actions_apart_by_replies(&mut scenario);
     Home::learned(&scenario, 6_101)
 }
 

@@ -5,14 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
-use sizeleak_simulator::scenario::{Framing, ReplyPadding, Suite, Version};
+use sizeleak_simulator::scenario::{Framing, Suite, Version};
 use sizeleak_simulator::{Scenario, bayes_limit};
-use support::home::{Home, assert_fails, run};
+use support::home::{Home, assert_fails, run, tell_actions_apart_by_replies};
 use support::programs::{GATEWAY, sizeleak, stderr};
-
-/// How many bytes the reply to each action is longer than that to `on`.
-const LONGER_REPLIES: [(&str, u32); 7] =
-    [("on", 0), ("off", 1), ("toggle", 4), ("timer", 9), ("dim", 6), ("white", 6), ("colour", 12)];
 
 /// A home of each action alone, on one device and on two, and of `commands` random commands to learn from, whose actions have replies of six sizes.
 fn scenario(framing: Framing, commands: u32) -> Scenario {
@@ -21,10 +17,7 @@ fn scenario(framing: Framing, commands: u32) -> Scenario {
     scenario.learn.repeats = 1;
     scenario.learn.random = commands;
     scenario.test.commands = 500;
-    for action in &mut scenario.actions {
-        let longer = LONGER_REPLIES.iter().find(|(name, _)| *name == action.name).map_or(0, |(_, bytes)| *bytes);
-        action.replies = Some(vec![ReplyPadding { min: longer, max: longer }]);
-    }
+    tell_actions_apart_by_replies(&mut scenario);
     scenario
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings};
+use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings, ReplyPadding};
 use sizeleak_simulator::{Scenario, Simulation, TestForm, simulate, simulate_as};
 use tempfile::TempDir;
 
@@ -250,6 +250,16 @@ pub fn small() -> Scenario {
     scenario.learn.random = 60;
     scenario.test.commands = 40;
     scenario
+}
+
+/// Gives each action of a home a reply that is longer than that to `on` by so many bytes: some have the same.
+pub fn tell_actions_apart_by_replies(scenario: &mut Scenario) {
+    const LONGER: [(&str, u32); 7] =
+        [("on", 0), ("off", 1), ("toggle", 4), ("timer", 9), ("dim", 6), ("white", 6), ("colour", 12)];
+    for action in &mut scenario.actions {
+        let longer = LONGER.iter().find(|(name, _)| *name == action.name).map_or(0, |(_, bytes)| *bytes);
+        action.replies = Some(vec![ReplyPadding { min: longer, max: longer }]);
+    }
 }
 
 /// A home that lives for so many days, with hardly a command to learn from.
