@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{
-    Candidate, Command, Correction, Frame, HabitFactors, Identification, RecurringClass, SharedList, SingleReply,
+    Candidate, Command, Correction, HabitFactors, Identification, RecurringClass, SharedList, SingleReply,
     WeightedEpsilon,
 };
 use sizeleak_model::{Model, SeenReplies};
-use sizeleak_platform::runtime::Stage;
+
+use super::lists::answered;
 
 /// `on` and `off` send the same replies, `dim` others; only the two lamps can be dimmed.
 const HOME: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
@@ -51,12 +52,9 @@ fn with_habits(
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut decomposer = Decomposer::new(Model::from_toml(HOME).unwrap(), limit).unwrap();
-    let mut out: Vec<Frame> = Vec::new();
     let (habits, recurring) = (habits.iter().cloned().collect(), recurring.iter().cloned().collect());
     let correction = Correction { habits, recurring, ..Correction::unshifted(command, epsilons.collect()) };
-    decomposer.process(correction, &mut out).unwrap();
-    let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
-    *identification
+    answered(&mut decomposer, correction).0
 }
 
 fn likelihood(candidate: &Candidate, replies: &[u32]) -> f64 {
@@ -116,9 +114,7 @@ fn replies_that_are_not_all_known_leave_the_list_as_it_is() {
     unknown.single_replies = SharedList::default();
     let epsilons: SharedList<WeightedEpsilon> = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into_iter().collect();
     let mut decomposer = Decomposer::new(Model::from_toml(HOME).unwrap(), 1).unwrap();
-    let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction::unshifted(unknown, epsilons), &mut out).unwrap();
-    let Some(Frame::Identification(without)) = out.pop() else { panic!("{out:?}") };
+    let (without, _) = answered(&mut decomposer, Correction::unshifted(unknown, epsilons));
     assert_eq!((without.reply_probability, without.listed), (None, 1));
 }
 

@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use sizeleak_decomposer::Decomposer;
-use sizeleak_frame::{Command, Correction, Frame, Identification, WeightedEpsilon};
+use sizeleak_frame::Identification;
 use sizeleak_inference::search::{HeaviestWays, WayCounts, WayWeights};
 use sizeleak_model::{Action, Limits, Model, Prior};
-use sizeleak_platform::runtime::Stage;
 
+use super::lists;
 use super::oracle::Ways;
 
 const ACTIONS: i64 = 200;
@@ -23,9 +23,7 @@ fn model(prior: Option<Prior>) -> Model {
     for action in 0..ACTIONS {
         writeln!(text, "[[action]]\nname = \"{action}\"\nsize = {}", size(action)).unwrap();
     }
-    text += "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n[learned]\nmethod = \"robust\"\n\
-             commands = 1\nversion = \"0.1.0\"\nbasis = \"plaintext\"\ncipher_suite = \"X\"\n\
-             record_overhead = [24, 24]\n";
+    text += lists::LEARNED;
     Model { prior, ..Model::from_toml(&text).unwrap() }
 }
 
@@ -35,14 +33,8 @@ fn prior() -> Prior {
 }
 
 fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identification, usize) {
-    let size = plaintext[1];
-    let command =
-        Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext: Some(plaintext), records: 1, ..Command::default() };
-    let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
-    let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction::unshifted(command, epsilons), &mut out).unwrap();
-    let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
-    (*identification, out.len())
+    let (identification, said) = lists::decompose(decomposer, plaintext, &[(0, 1.0)]);
+    (identification, said.len())
 }
 
 /// How many multisets of the actions make up each sum: coefficients of the generating function, saturating at 128 bits.

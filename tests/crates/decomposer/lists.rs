@@ -9,7 +9,8 @@ use sizeleak_model::policies::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_platform::runtime::{Stage, StageOptions};
 
-const LEARNED: &str = "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+/// The end of a model: no replies, and sizes of plaintext.
+pub(super) const LEARNED: &str = "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
     [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\n\
     basis = \"plaintext\"\ncipher_suite = \"X\"\nrecord_overhead = [24, 24]\n";
 
@@ -28,11 +29,8 @@ fn three_plugs(limit: usize) -> Decomposer {
     Decomposer::new(model(&[("on", 40), ("off", 41)], Some(3)), limit).unwrap()
 }
 
-pub(super) fn decompose(
-    decomposer: &mut Decomposer,
-    plaintext: [u64; 2],
-    epsilons: &[(i64, f64)],
-) -> (Identification, Vec<Frame>) {
+/// What `epsilon-corrector` says of a command of which this is known.
+pub(super) fn correction(plaintext: [u64; 2], epsilons: &[(i64, f64)]) -> Correction {
     let command = Command {
         time_ns: 1,
         end_ns: 2,
@@ -43,10 +41,23 @@ pub(super) fn decompose(
         ..Command::default()
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
+    Correction::unshifted(command, epsilons.collect())
+}
+
+/// The answer, and what is said before it.
+pub(super) fn answered(decomposer: &mut Decomposer, correction: Correction) -> (Identification, Vec<Frame>) {
     let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction::unshifted(command, epsilons.collect()), &mut out).unwrap();
+    decomposer.process(correction, &mut out).unwrap();
     let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
     (*identification, out)
+}
+
+pub(super) fn decompose(
+    decomposer: &mut Decomposer,
+    plaintext: [u64; 2],
+    epsilons: &[(i64, f64)],
+) -> (Identification, Vec<Frame>) {
+    answered(decomposer, correction(plaintext, epsilons))
 }
 
 fn listed(identification: &Identification) -> Vec<([u32; 2], i64, f64)> {

@@ -1,9 +1,10 @@
 //! Commands that recur, beside habit.
 
 use sizeleak_decomposer::Decomposer;
-use sizeleak_frame::{Candidate, Command, Correction, Frame, HabitFactors, SharedList, WeightedEpsilon};
+use sizeleak_frame::{Candidate, Correction, HabitFactors};
 use sizeleak_model::Model;
-use sizeleak_platform::runtime::Stage;
+
+use super::lists::{LEARNED, answered, correction, decompose};
 
 /// `on` and `off` of one device are as probable, but `on` twice recurs.
 fn model(recurring: &str) -> Model {
@@ -12,19 +13,15 @@ fn model(recurring: &str) -> Model {
          [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 40\n\
          [[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\", \"off\"]\n\
          [prior]\nnumbers = [0.5, 0.3, 0.2]\ndecay = 0.5\nshares = [0.5, 0.5]\nconcentration = 1e9\n{recurring}\
-         [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
-         [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n"
+         {LEARNED}"
     );
     Model::from_toml(&text).unwrap()
 }
 
 fn candidates(model: Model, size: u64, limit: usize) -> (Vec<(String, f64)>, u64, f64) {
     let mut decomposer = Decomposer::new(model, limit).unwrap();
-    let epsilons = [(0, 0.75), (1, 0.25)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
-    let command = Command { time_ns: 1, end_ns: 2, flow: 3, size, records: 1, ..Command::default() };
-    let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction::unshifted(command, epsilons.into_iter().collect()), &mut out).unwrap();
-    let [Frame::Identification(found)] = &out[..] else { panic!("{out:?}") };
+    let (found, said) = decompose(&mut decomposer, [size; 2], &[(0, 0.75), (1, 0.25)]);
+    assert!(said.is_empty(), "{said:?}");
     let text = |candidate: &Candidate| (format!("{:?}", candidate.actions), candidate.probability);
     (found.candidates.iter().map(text).collect(), found.candidate_count, found.size_probability.unwrap())
 }
@@ -63,22 +60,15 @@ fn recurring_command_is_listed_where_the_list_is_cut() {
 
 #[test]
 fn recurring_commands_take_their_share_from_the_learned_habits_alone() {
-    let text = "schema = 2\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
-        [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 40\n\
-        [[device]]\nname = \"plug\"\ncount = 1\nactions = [\"on\", \"off\"]\n\
-        [prior]\nnumbers = [1.0]\ndecay = 0.5\nshares = [0.5, 0.5]\nconcentration = 1e9\n\
-        recurring = [{ counts = [1, 0], share = 0.8 }]\n\
-        [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
-        [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
-    let mut decomposer = Decomposer::new(Model::from_toml(text).unwrap(), 10).unwrap();
-    let epsilons: SharedList<WeightedEpsilon> = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into_iter().collect();
-    let command = Command { time_ns: 1, end_ns: 2, flow: 3, size: 100, records: 1, ..Command::default() };
+    // A single device, so that commands have one action.
+    let mut model = model("recurring = [{ counts = [1, 0], share = 0.8 }]\n");
+    model.inventory.as_mut().unwrap().devices[0].count = 1;
+    model.prior.as_mut().unwrap().numbers = vec![1.0];
+    let mut decomposer = Decomposer::new(model, 10).unwrap();
     // Other habits are as probable, by which there is `off` alone.
     let habits = HabitFactors { weight: 0.5, actions: [0.0, 2.0].into(), numbers: [1.0].into() };
-    let unshifted = Correction::unshifted(command, epsilons);
-    let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction { habits: [habits].into_iter().collect(), ..unshifted }, &mut out).unwrap();
-    let [Frame::Identification(found)] = &out[..] else { panic!("{out:?}") };
+    let unshifted = correction([100; 2], &[(0, 1.0)]);
+    let (found, _) = answered(&mut decomposer, Correction { habits: [habits].into_iter().collect(), ..unshifted });
     let probabilities: Vec<f64> = found.candidates.iter().map(|one| one.probability).collect();
     let (off, on) = (0.5 * 0.2 * 0.5 + 0.5, 0.5 * (0.2 * 0.5 + 0.8));
     assert!((probabilities[0] - off).abs() < 1e-9 && (probabilities[1] - on).abs() < 1e-9, "{probabilities:?}");
