@@ -6,6 +6,7 @@ use etherparse::PacketBuilder;
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Direction, Flow, Frame, Packet, Packets, Segments};
 use sizeleak_platform::runtime::{Stage, StageError};
+use support::injected::{self, Syn};
 
 pub(crate) const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 pub(crate) const SERVICE: [u8; 4] = [203, 0, 113, 10];
@@ -32,21 +33,12 @@ pub(crate) fn ethernet(data: Vec<u8>) -> TestPacket {
 
 /// A TCP segment in Ethernet.
 pub(crate) fn tcp(source: [u8; 4], ports: (u16, u16), destination: [u8; 4], sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let builder = PacketBuilder::ethernet2([1; 6], [2; 6])
-        .ipv4(source, destination, 64)
-        .tcp(ports.0, ports.1, sequence, 9)
-        .ack(5);
-    let mut packet = Vec::new();
-    builder.write(&mut packet, payload).unwrap();
-    packet
+    injected::tcp(source, destination, ports.into(), sequence, Syn::Clear, payload)
 }
 
 /// A UDP datagram in Ethernet.
 pub(crate) fn udp(source: [u8; 4], ports: (u16, u16), destination: [u8; 4], payload: &[u8]) -> Vec<u8> {
-    let builder = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(source, destination, 64).udp(ports.0, ports.1);
-    let mut packet = Vec::new();
-    builder.write(&mut packet, payload).unwrap();
-    packet
+    injected::udp(source, destination, ports.into(), payload)
 }
 
 /// A TCP segment in IPv6, without a link layer, from the gateway `2001:db8::20`.

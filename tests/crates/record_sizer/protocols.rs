@@ -6,7 +6,7 @@ use sizeleak_frame::{Direction, Flow, Frame, Protocol, Record, Transport};
 use sizeleak_platform::runtime::Stage;
 use sizeleak_record_sizer::{Framing, Options, RecordSizer, SizerInput};
 
-use super::wire::{MILLISECOND, Noise, OwnedSegment, batch, segment, segments, syn};
+use super::wire::{MILLISECOND, Noise, OwnedSegment, batch, notices, segment, segments, syn};
 
 const TO: Direction = Direction::ToGateway;
 const FROM: Direction = Direction::FromGateway;
@@ -63,11 +63,6 @@ fn sizes(frames: &[Frame]) -> Vec<(u8, u32, [u64; 2])> {
 
 fn protocols(frames: &[Frame]) -> Vec<String> {
     let of = |frame: &Frame| if let Frame::Session(session) = frame { session.protocol.clone() } else { None };
-    frames.iter().filter_map(of).collect()
-}
-
-fn notices(frames: &[Frame]) -> Vec<String> {
-    let of = |frame: &Frame| if let Frame::Notice(notice) = frame { Some(notice.what.to_string()) } else { None };
     frames.iter().filter_map(of).collect()
 }
 

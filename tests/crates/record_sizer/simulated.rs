@@ -7,7 +7,7 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcap::PcapReader;
 use sizeleak_frame::{ContentType, Direction, Frame, Record, Segment, Session};
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
-use sizeleak_simulator::{Scenario, SimulatedCapture, simulate};
+use sizeleak_simulator::{Scenario, SimulatedCapture, Truth, simulate};
 
 /// The segments between gateway and service; the ports are the flow.
 fn segments(scenario: &Scenario, part: &SimulatedCapture) -> Vec<OwnedSegment> {
@@ -60,6 +60,18 @@ fn records_and_sessions(frames: Vec<Frame>) -> (Vec<Record>, Vec<Session>) {
     (records, sessions)
 }
 
+/// The records of a command.
+fn carriers<'a>(records: &'a [Record], truth: &Truth) -> Vec<&'a Record> {
+    let to_gateway = records.iter().filter(|record| record.direction == Direction::ToGateway);
+    to_gateway.filter(|record| (truth.time_ns..=truth.end_ns).contains(&record.time_ns)).collect()
+}
+
+/// The plaintext of records, at least and at most.
+fn plaintext(records: &[&Record]) -> [u64; 2] {
+    let sizes = records.iter().map(|record| record.plaintext.unwrap());
+    sizes.fold([0, 0], |sum, range| [sum[0] + range[0], sum[1] + range[1]])
+}
+
 #[test]
 fn plaintext_sizes_of_commands_are_exact_with_aead() {
     let cases = [
@@ -88,15 +100,10 @@ fn plaintext_sizes_of_commands_are_exact_with_aead() {
         }
         assert!(!sessions.is_empty());
         for truth in &part.truths {
-            let carriers = records.iter().filter(|record| {
-                record.direction == Direction::ToGateway && (truth.time_ns..=truth.end_ns).contains(&record.time_ns)
-            });
-            let carriers: Vec<_> = carriers.collect();
+            let carriers = carriers(&records, truth);
             assert_eq!(carriers.len(), truth.records, "{tls_version} {framing:?}");
             assert!(carriers.iter().all(|record| !record.handshake));
-            let sizes = carriers.iter().map(|record| record.plaintext.unwrap());
-            let [least, most] = sizes.fold([0, 0], |sum, range| [sum[0] + range[0], sum[1] + range[1]]);
-            assert_eq!([least, most], [truth.plaintext_size as u64; 2]);
+            assert_eq!(plaintext(&carriers), [truth.plaintext_size as u64; 2]);
         }
     }
 }
@@ -118,14 +125,11 @@ fn ranges_of_cbc_contain_the_plaintext_sizes_of_commands() {
             assert!(sessions.iter().all(|session| session.cipher_suite.as_deref() == Some(cipher_suite)));
             assert!(!sessions.is_empty());
             for truth in &part.truths {
-                let carriers = records.iter().filter(|record| {
-                    record.direction == Direction::ToGateway && (truth.time_ns..=truth.end_ns).contains(&record.time_ns)
-                });
-                let carriers: Vec<_> = carriers.collect();
+                let carriers = carriers(&records, truth);
                 assert_eq!(carriers.len(), truth.records);
-                let sizes = carriers.iter().map(|record| record.plaintext.unwrap());
-                assert!(sizes.clone().all(|[least, most]| most - least == 15 || least == 0));
-                let [least, most] = sizes.fold([0, 0], |sum, range| [sum[0] + range[0], sum[1] + range[1]]);
+                let mut sizes = carriers.iter().map(|record| record.plaintext.unwrap());
+                assert!(sizes.all(|[least, most]| most - least == 15 || least == 0));
+                let [least, most] = plaintext(&carriers);
                 assert!((least..=most).contains(&(truth.plaintext_size as u64)), "{least} to {most}: {truth:?}");
             }
         }

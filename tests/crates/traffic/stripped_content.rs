@@ -2,11 +2,11 @@
 
 use std::io;
 
-use etherparse::PacketBuilder;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sizeleak_frame::Packet;
 use sizeleak_traffic::strip::{StripOptions, StripReport, Stripper};
+use support::injected::{self, Syn, udp};
 
 const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 const SERVICE: [u8; 4] = [203, 0, 113, 1];
@@ -16,17 +16,7 @@ const OTHER: [u8; 4] = [192, 168, 1, 99];
 const HEADERS: usize = 54;
 
 fn tcp(destination: [u8; 4], sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::new();
-    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(SERVICE, destination, 64);
-    builder.tcp(443, 50_000, sequence, 9).ack(77).write(&mut packet, payload).unwrap();
-    packet
-}
-
-fn udp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::new();
-    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(from, to, 64).udp(ports[0], ports[1]);
-    builder.write(&mut packet, payload).unwrap();
-    packet
+    injected::tcp(SERVICE, destination, [443, 50_000], sequence, Syn::Clear, payload)
 }
 
 /// What becomes of packets a millisecond apart.
