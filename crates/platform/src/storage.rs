@@ -27,7 +27,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, TempPath};
 use thiserror::Error;
 
 /// An output would destroy another file of the same run.
@@ -217,29 +217,42 @@ impl OutputError {
 pub struct OutputFile {
     path: PathBuf,
     file: File,
-    /// `None` for what is written to directly.
-    pending: Option<PendingFile>,
+    /// The temporary name of the file, which disappears with it unless it is kept, and the name that it gets; `None` for
+    /// what is written to directly.
+    pending: Option<(TempPath, PathBuf)>,
 }
 
 impl OutputFile {
     /// Begins an output; `-` is stdout. The target of a link is written, not the link.
     pub fn create(path: &Path) -> Result<Self, OutputError> {
-        let fault = |error| OutputError::new(path, error);
-        let direct =
-            |file: io::Result<File>| Ok(Self { path: path.to_owned(), file: file.map_err(fault)?, pending: None });
+        Self::begin(path).map_err(|error| OutputError::new(path, error))
+    }
+
+    fn begin(path: &Path) -> io::Result<Self> {
+        let direct = |file| Self { path: path.to_owned(), file, pending: None };
         if let Some(file) = descriptor(path) {
-            return direct(file);
+            return file.map(direct);
         }
-        let resolved = resolved(path).map_err(fault)?;
-        match resolved.metadata() {
-            Ok(metadata) if metadata.is_dir() => Err(fault(ErrorKind::IsADirectory.into())),
-            Ok(metadata) if !metadata.is_file() => direct(File::options().write(true).open(&resolved)),
-            _ => {
-                let mut pending = PendingFile::create(&resolved, Durability::Lasting).map_err(fault)?;
-                let file = pending.file().try_clone().map_err(fault)?;
-                Ok(Self { path: path.to_owned(), file, pending: Some(pending) })
-            }
+        let target = resolved(path)?;
+        let replaced = match target.metadata() {
+            Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+            Ok(metadata) if !metadata.is_file() => return File::options().write(true).open(&target).map(direct),
+            metadata => metadata.ok(),
+        };
+        let name = target.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "this is no file name"))?;
+        let stem = name.as_bytes().get(..LONGEST_STEM).unwrap_or(name.as_bytes());
+        let prefix = OsString::from_vec([b".", stem, b"."].concat());
+        // Never more open than the file that it becomes; the umask applies to new files only.
+        let mode = if replaced.is_some() { 0o600 } else { 0o666 };
+        let (file, temporary) = Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(UNIQUE_LETTERS)
+            .make_in(folder_of(&target), |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?
+            .into_parts();
+        if let Some(replaced) = replaced {
+            keep_permissions(&file, &replaced)?;
         }
+        Ok(Self { path: path.to_owned(), file, pending: Some((temporary, target)) })
     }
 
     /// Standard output, as a file: the standard library would buffer it by lines.
@@ -264,23 +277,33 @@ impl OutputFile {
         self.keep()
     }
 
-    /// Makes the output what its name stands for. Call it when everything is written.
+    /// Makes the output what its name stands for. Call it when everything is written. Unless only the last step fails, the
+    /// earlier file is as it was.
     pub fn keep(self) -> Result<(), OutputError> {
-        self.pending.map_or(Ok(()), PendingFile::keep).map_err(|error| OutputError::new(&self.path, error))
+        let kept = self.pending.map_or(Ok(()), |(temporary, target)| persist(&self.file, temporary, &target));
+        kept.map_err(|error| OutputError::new(&self.path, error))
     }
 
     /// Keeps what was written of an output that is not whole, beside the earlier file and with `.partial` after its
     /// name. Returns that path; `None` if nothing was written, or not to a file.
     pub fn keep_partial(self) -> Result<Option<PathBuf>, OutputError> {
-        let Some(pending) = self.pending else { return Ok(None) };
-        let path = partial(pending.target());
+        let Some((temporary, target)) = self.pending else { return Ok(None) };
+        let path = partial(&target);
         let fault = |error| OutputError::new(&path, error);
         if self.file.metadata().map_err(fault)?.len() == 0 {
             return Ok(None);
         }
-        pending.keep_as(&path).map_err(fault)?;
+        persist(&self.file, temporary, &path).map_err(fault)?;
         Ok(Some(path))
     }
+}
+
+/// Gives a file its final name, in place of an earlier file, when all of it is on the disk: a rename may reach that before
+/// the bytes do.
+fn persist(file: &File, temporary: TempPath, target: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    temporary.persist(target)?;
+    sync_folder(folder_of(target))
 }
 
 fn partial(target: &Path) -> PathBuf {
@@ -340,71 +363,6 @@ const LONGEST_STEM: usize = 200;
 
 /// How many letters and digits make a temporary name unique.
 pub const UNIQUE_LETTERS: usize = 12;
-
-/// What a power cut may do to a file that was reported as written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing: it is on the disk.
-    Lasting,
-    /// It may be lost or cut: whoever reads it checks it, and can make it again.
-    Disposable,
-}
-
-/// A file that is being written. Unless it is kept, it disappears when dropped.
-#[derive(Debug)]
-pub struct PendingFile {
-    file: NamedTempFile,
-    target: PathBuf,
-    durability: Durability,
-}
-
-impl PendingFile {
-    /// Creates the file that becomes `target`. A link is not followed here: it would be replaced.
-    pub fn create(target: &Path, durability: Durability) -> io::Result<Self> {
-        let name = target.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "this is no file name"))?;
-        let stem = name.as_bytes().get(..LONGEST_STEM).unwrap_or(name.as_bytes());
-        let prefix = OsString::from_vec([b".", stem, b"."].concat());
-        let replaced = target.metadata().ok();
-        // Never more open than the file that it becomes; the umask applies to new files only.
-        let mode = if replaced.is_some() { 0o600 } else { 0o666 };
-        let file = Builder::new()
-            .prefix(&prefix)
-            .rand_bytes(UNIQUE_LETTERS)
-            .make_in(folder_of(target), |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
-        if let Some(replaced) = replaced {
-            keep_permissions(file.as_file(), &replaced)?;
-        }
-        Ok(Self { file, target: target.to_owned(), durability })
-    }
-
-    pub fn file(&mut self) -> &mut File {
-        self.file.as_file_mut()
-    }
-
-    pub fn target(&self) -> &Path {
-        &self.target
-    }
-
-    /// Gives the file its final name, in place of an earlier file.
-    ///
-    /// # Errors
-    /// I/O errors of the system. Unless only the last step failed, the earlier file is as it was.
-    pub fn keep(self) -> io::Result<()> {
-        let target = self.target.clone();
-        self.keep_as(&target)
-    }
-
-    /// Gives the file another name in the same folder than the one it was meant for.
-    pub fn keep_as(self, path: &Path) -> io::Result<()> {
-        if self.durability == Durability::Disposable {
-            return Ok(self.file.persist(path).map(drop)?);
-        }
-        // A rename may reach the disk before the bytes do.
-        self.file.as_file().sync_all()?;
-        self.file.persist(path)?;
-        sync_folder(folder_of(path))
-    }
-}
 
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

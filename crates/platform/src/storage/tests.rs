@@ -187,16 +187,13 @@ fn faults_are_sentences_that_name_the_file() {
 fn a_rename_that_fails_leaves_the_earlier_file_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("target");
-    for durability in [Durability::Lasting, Durability::Disposable] {
-        let mut pending = PendingFile::create(&target, durability).unwrap();
-        pending.file().write_all(b"new").unwrap();
-        // Something else has taken its name meanwhile.
-        fs::create_dir(&target).unwrap();
-        assert_eq!(pending.keep().unwrap_err().kind(), ErrorKind::IsADirectory);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        fs::remove_dir(&target).unwrap();
-    }
-    assert_eq!(PendingFile::create(&target.join("x"), Durability::Lasting).unwrap_err().kind(), ErrorKind::NotFound);
+    let mut output = OutputFile::create(&target).unwrap();
+    output.writer().unwrap().write_all(b"new").unwrap();
+    // Something else has taken its name meanwhile.
+    fs::create_dir(&target).unwrap();
+    assert!(output.keep().unwrap_err().to_string().ends_with("it is a folder"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(OutputFile::create(&target.join("no/x")).unwrap_err().to_string().ends_with("there is no such folder"));
 }
 
 #[test]
@@ -204,7 +201,7 @@ fn longest_name_is_no_obstacle() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("ä".repeat(127) + "x");
     for _ in 0..3 {
-        PendingFile::create(&target, Durability::Lasting).unwrap().keep().unwrap();
+        OutputFile::create(&target).unwrap().keep().unwrap();
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

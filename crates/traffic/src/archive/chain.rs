@@ -2,15 +2,16 @@
 //! three stages over its captures is kept, as a compressed frame stream, and the state in which that leaves the flows. A
 //! unit that is there already is not read again.
 
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::{fs, mem};
+use std::mem;
 
 use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
-use sizeleak_pipeline::recording::{Compression, Recording};
+use sizeleak_pipeline::recording::Recording;
 use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::storage::{Durability, make_private};
+use sizeleak_platform::storage::make_private;
 use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::archive::description::DescribedFile;
@@ -88,18 +89,17 @@ impl RecordMaker<'_> {
         let target = self.store.records(&name);
         let of_target = self.of_target(&name);
         fs::create_dir_all(&self.store.folder).map_err(&of_target)?;
-        let mut pending = self.store.layout.begin(&target, Durability::Disposable).map_err(&of_target)?;
-        let file = pending.file().try_clone().map_err(&of_target)?;
-        let recording = Recording::new(file, Compression::Zstd).map_err(&of_target)?;
+        let staged = self.store.layout.staged(&target);
+        let writer = Recording::of_frames(&staged).map_err(&of_target)?;
         let read = ReadShare::of(&mut prepared, self.progress);
-        let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read };
+        let mut sink = RecordSink { writer, records: 0, read };
         let report = prepared.run(&self.interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
         let summary = report.summary.filter(|_| report.ending == RunEnding::Done).ok_or("the run was stopped")?;
         let records = sink.records;
         sink.finish().map_err(&of_target)?;
-        let records_bytes = pending.file().metadata().map_err(&of_target)?.len();
+        let records_bytes = staged.metadata().map_err(&of_target)?.len();
         check()?;
-        pending.keep_as(&target).map_err(&of_target)?;
+        fs::rename(staged, target).map_err(&of_target)?;
         let (key, captures) = (key.to_string(), Vec::new());
         Ok((UnitDescription { name, key, captures, records, records_bytes, state: None }, summary))
     }
@@ -108,10 +108,11 @@ impl RecordMaker<'_> {
         let content = state.to_bytes().map_err(|error| error.to_string())?;
         let digest = state.digest().map_err(|error| error.to_string())?;
         let target = self.store.state_file(name);
-        let written = self.store.layout.begin(&target, Durability::Disposable).and_then(|mut pending| {
-            make_private(pending.file())?;
-            pending.file().write_all(&content)?;
-            pending.keep_as(&target)
+        let staged = self.store.layout.staged(&target);
+        let written = File::create(&staged).and_then(|mut file| {
+            make_private(&file)?;
+            file.write_all(&content)?;
+            fs::rename(staged, target)
         });
         written.map_err(self.of_target(name))?;
         Ok(StoredState { digest, bytes: content.len() as u64 })
@@ -166,7 +167,7 @@ impl FrameSink for RecordSink {
 impl RecordSink {
     fn finish(mut self) -> io::Result<()> {
         self.read.add();
-        self.writer.into_output()?.finish()
+        Recording::end(self.writer)
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sizeleak_capture::{Damage, is_named_capture};
 use sizeleak_output::OutputFormat;
-use sizeleak_platform::storage::{Durability, read_regular};
+use sizeleak_platform::storage::read_regular;
 
 use crate::archive::layout::Layout;
 
@@ -253,7 +253,7 @@ impl PointDescription {
     }
 
     pub(crate) fn write(&self, layout: &Layout) -> io::Result<()> {
-        layout.write(&layout.description(&self.point), &to_checked_json(self)?, Durability::Lasting)
+        layout.write(&layout.description(&self.point), &to_checked_json(self)?)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Where things are in the folder of results, its lock, how files appear in it, and what can be wrong with it.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use sizeleak_pipeline::ConfigError;
-use sizeleak_platform::storage::{Durability, PendingFile, sync_folder};
+use sizeleak_platform::storage::sync_folder;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -151,15 +151,19 @@ impl Layout {
         if_there(fs::remove_dir_all(self.staging()))
     }
 
-    pub(crate) fn begin(&self, target: &Path, durability: Durability) -> io::Result<PendingFile> {
-        let name = target.file_name().ok_or(ErrorKind::InvalidInput)?;
-        PendingFile::create(&self.staging().join(name), durability)
+    /// Writes a file, completely or not at all, which is on the disk then.
+    pub(crate) fn write(&self, target: &Path, content: &[u8]) -> io::Result<()> {
+        let staged = self.staged(target);
+        let mut file = File::create(&staged)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        Self::publish(&staged, target)
     }
 
-    pub(crate) fn write(&self, target: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-        let mut pending = self.begin(target, durability)?;
-        io::Write::write_all(pending.file(), content)?;
-        pending.keep_as(target)
+    /// Where a file is written before it gets its place. Points have units of the same name.
+    pub(crate) fn staged(&self, target: &Path) -> PathBuf {
+        let place = target.strip_prefix(&self.root).unwrap_or(target).to_string_lossy();
+        self.staging().join(place.replace('/', "+"))
     }
 
     /// Moves a file that was written in the staging folder to its place.

@@ -6,7 +6,6 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::what;
-use sizeleak_platform::storage::Durability;
 
 use crate::archive::description::{CaptureFile, FileVerdict, PointDescription};
 use crate::archive::layout::{ArchiveError, Layout};
@@ -100,7 +99,7 @@ impl Manifest {
 
     pub(crate) fn write(&self, layout: &Layout) -> Result<(), ArchiveError> {
         let path = layout.manifest();
-        let written = self.lines().and_then(|text| layout.write(&path, text.as_bytes(), Durability::Lasting));
+        let written = self.lines().and_then(|text| layout.write(&path, text.as_bytes()));
         written.map_err(ArchiveError::of_file(&path))
     }
 

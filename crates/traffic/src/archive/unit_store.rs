@@ -1,5 +1,6 @@
 //! What is kept of the units of a point: for each one its records, the state behind it, and a description that is written
-//! last. All three have the name of the unit, which says when it begins and what it was made from.
+//! last. All three have the name of the unit, which says when it begins and what it was made from. A power cut may take or
+//! cut them: whoever reads one checks it, and it can be made again.
 //!
 //! The keys of records and answers are digests of everything they depend on, except for the program. Another build of the
 //! same version makes the same, unless it has another [`MEANING`].
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sizeleak_frame::SCHEMA;
 use sizeleak_pipeline::{Checkpoint, MEANING, Mode, Pipeline};
-use sizeleak_platform::storage::Durability;
 use sizeleak_text::utc;
 
 use crate::archive::description::{DescribedFile, PartFormat, forget_unsettled, read_checked_json, to_checked_json};
@@ -185,7 +185,9 @@ impl<'a> UnitStore<'a> {
 
     pub(crate) fn describe(&self, unit: &UnitDescription) -> io::Result<()> {
         let path = self.file(&unit.name, DESCRIPTION);
-        self.layout.write(&path, &to_checked_json(unit)?, Durability::Disposable)
+        let staged = self.layout.staged(&path);
+        fs::write(&staged, to_checked_json(unit)?)?;
+        fs::rename(staged, path)
     }
 
     /// The captures of all units, as far as they can have stayed as they were.
