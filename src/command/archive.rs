@@ -19,7 +19,7 @@ use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_report::document::NONE;
 use sizeleak_text::{counted, escaped, utc};
 use sizeleak_traffic::archive::{
-    ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, FileVerdict, Manifest, ManifestPoint, PartFormat,
+    ArchiveError, ArchiveRun, ArchiveWatch, FileVerdict, Manifest, ManifestPoint, PartFormat, PlannedPoint,
     RoundResults, RunResults, forget_point,
 };
 
@@ -209,21 +209,21 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// How long files have been left alone before `--watch` reads them.
 const WATCHED_SETTLE: Duration = Duration::from_secs(30);
 
-fn plan_table(plan: &ArchivePlan) -> Document {
-    let rows = plan.points.iter().map(|point| {
-        let what = match (point.files_to_read.len(), point.makes_answers) {
+fn plan_table(points: &[PlannedPoint]) -> Document {
+    let rows = points.iter().map(|point| {
+        let what = match (point.files_to_read, point.makes_answers) {
             (0, true) => "read records".to_owned(),
             (0, false) => "up to date".to_owned(),
-            (files, _) => format!("read {}", files_of(files, point.bytes_to_read())),
+            (files, _) => format!("read {}", files_of(files, point.bytes_to_read)),
         };
         [point.point.clone(), point.files.to_string(), in_bytes(point.bytes), what]
     });
     let table = numbers(["point", "files", "size", "to do"], rows);
-    let files = plan.files_to_read().count();
+    let files = points.iter().map(|point| point.files_to_read).sum();
     if files == 0 {
         return table;
     }
-    let all = format!("In all: read {}", files_of(files, plan.bytes_to_read()));
+    let all = format!("In all: read {}", files_of(files, points.iter().map(|point| point.bytes_to_read).sum()));
     [table, blank(), line(all)].concat()
 }
 

@@ -27,4 +27,4 @@ pub use description::{
 };
 pub use layout::ArchiveError;
 pub use manifest::{Manifest, ManifestPoint};
-pub use point_run::{ArchivePlan, PlannedFile, PlannedPoint};
+pub use point_run::PlannedPoint;

@@ -19,7 +19,7 @@ use crate::archive::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, ca
 use crate::archive::layout::{ArchiveError, Layout, LockedLayout, remove_file};
 use crate::archive::left_out::{Settling, Unprocessed};
 use crate::archive::manifest::Manifest;
-use crate::archive::point_run::{ArchivePlan, PointRun, is_by_time};
+use crate::archive::point_run::{PlannedPoint, PointRun, is_by_time};
 use crate::archive::unit_store::packet_stages;
 
 #[derive(Debug, Clone)]
@@ -80,18 +80,18 @@ impl ArchiveRun {
     }
 
     /// What a run would do, as far as that is known without reading a capture. Nothing is written.
-    pub fn plan(&self) -> Result<ArchivePlan, ArchiveError> {
+    pub fn plan(&self) -> Result<Vec<PlannedPoint>, ArchiveError> {
         let points = self.points(Absence::IsError)?;
         let (layout, progress) = (Layout::new(&self.out), Progress::new());
         let run = self.point_run(&layout, &progress, points.len())?;
-        Ok(ArchivePlan { points: points.iter().map(|point| run.plan(point)).collect() })
+        Ok(points.iter().map(|point| run.plan(point)).collect())
     }
 
     /// Processes all points and writes the manifest. What is wrong with single files and points is in there.
     pub fn run(&self, progress: &Progress) -> Result<RunResults, ArchiveError> {
         let (locked, points) = self.lock(Absence::IsError)?;
         let point_run = self.point_run(&locked.layout, progress, points.len())?;
-        self.process(&points.iter().collect::<Vec<_>>(), &points, point_run)
+        self.process(&points, point_run)
     }
 
     /// Locks the folder of results, and finds the points. A call that is refused creates no folder.
@@ -103,23 +103,18 @@ impl ArchiveRun {
         Ok((locked.map_or_else(|| layout.lock(), Ok)?, points))
     }
 
-    pub(crate) fn process(
-        &self,
-        some: &[&CapturePoint],
-        all: &[CapturePoint],
-        run: PointRun<'_>,
-    ) -> Result<RunResults, ArchiveError> {
+    pub(crate) fn process(&self, points: &[CapturePoint], run: PointRun<'_>) -> Result<RunResults, ArchiveError> {
         let layout = run.layout;
         layout.begin_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
         // Each capture is read once for its digest and its times, and once for its records.
-        run.progress.expect_files(some.iter().map(|point| point.files.len() as u64).sum());
-        run.progress.expect(2 * some.iter().map(|point| point.bytes()).sum::<u64>());
+        run.progress.expect_files(points.iter().map(|point| point.files.len() as u64).sum());
+        run.progress.expect(2 * points.iter().map(|point| point.bytes()).sum::<u64>());
         let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
         let before = descriptions()?;
         let mut elsewhere = before.clone();
-        elsewhere.retain(|known, _| !all.iter().any(|point| point.name == *known));
+        elsewhere.retain(|known, _| !points.iter().any(|point| point.name == *known));
         let run = PointRun { elsewhere: captures_in(&elsewhere), ..run };
-        let mut unprocessed = self.process_each(some, &run);
+        let mut unprocessed = self.process_each(points, &run);
         elsewhere.retain(|_, point| point.files().all(|file| !Path::new(&file.path).exists()));
         for (name, point) in &elsewhere {
             if let Err(fault) = run.answer_again(point) {
@@ -235,7 +230,7 @@ impl ArchiveRun {
     }
 
     /// Processes points on as many threads as there are jobs. Returns why some were not.
-    fn process_each(&self, points: &[&CapturePoint], run: &PointRun<'_>) -> BTreeMap<String, Unprocessed> {
+    fn process_each(&self, points: &[CapturePoint], run: &PointRun<'_>) -> BTreeMap<String, Unprocessed> {
         let (next, unprocessed) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         let work = || {
             while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -292,15 +287,19 @@ const AGAIN_AFTER: Duration = Duration::from_mins(1);
 pub struct ArchiveWatch<'a> {
     run: &'a ArchiveRun,
     locked: LockedLayout,
-    processed: BTreeMap<String, PointFiles>,
-    /// What the round before has left; `None` before the first one.
-    last: Option<RunResults>,
+    /// The files that the round before has processed, and what it has left; `None` before the first one.
+    last: Option<(SeenFiles, RunResults)>,
     last_round: Instant,
 }
 
+/// The files of the points: the state of those that have settled, for those that are growing change all the time; and the
+/// names of those that are not opened.
+type SeenFiles = BTreeMap<String, (BTreeMap<PathBuf, Option<FileState>>, Vec<CaptureFile>)>;
+
+/// A look at the points, of which some files have changed. What has not is not read again.
 pub struct WatchRound {
     points: Vec<CapturePoint>,
-    changed: BTreeMap<String, PointFiles>,
+    seen: SeenFiles,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -312,61 +311,43 @@ pub struct RoundResults {
     pub new_failures: BTreeSet<(String, String)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PointFiles {
-    /// The state of those that have settled; those that are growing change all the time.
-    files: BTreeMap<PathBuf, Option<FileState>>,
-    unopened: Vec<CaptureFile>,
-}
-
 impl<'a> ArchiveWatch<'a> {
     /// Begins to watch. A folder may be empty at first, and a pattern may match nothing.
     pub fn begin(run: &'a ArchiveRun) -> Result<Self, ArchiveError> {
         let (locked, _) = run.lock(Absence::IsAllowed)?;
-        Ok(Self { run, locked, processed: BTreeMap::new(), last: None, last_round: Instant::now() })
+        Ok(Self { run, locked, last: None, last_round: Instant::now() })
     }
 
     /// Looks for files that have changed; `None` if there is nothing to do. Reads no file.
     pub fn look(&self) -> Result<Option<WatchRound>, ArchiveError> {
         let points = self.run.points(Absence::IsAllowed)?;
         let settling = Settling::since(self.run.settle);
-        let again = self.again();
-        let seen = points.iter().map(|point| (point.name.clone(), PointFiles::of(point, settling)));
-        let changed: BTreeMap<_, _> =
-            seen.filter(|(name, files)| again.contains(name) || self.processed.get(name) != Some(files)).collect();
-        Ok((self.last.is_none() || !changed.is_empty()).then_some(WatchRound { points, changed }))
-    }
-
-    /// The points that could not be processed, once it is time to try them again.
-    fn again(&self) -> BTreeSet<String> {
-        let is_time = self.last_round.elapsed() >= AGAIN_AFTER;
-        let points = self.last.iter().filter(|_| is_time).flat_map(|last| &last.manifest.points);
-        points.filter(|point| point.fault.is_some()).map(|point| point.point.clone()).collect()
-    }
-
-    pub fn process(&mut self, round: WatchRound, progress: &Progress) -> Result<RoundResults, ArchiveError> {
-        self.run.check_stages(&round.points)?;
-        let changed: Vec<&CapturePoint> =
-            round.points.iter().filter(|point| round.changed.contains_key(&point.name)).collect();
-        let point_run = self.run.point_run(&self.locked.layout, progress, changed.len())?;
-        let results = self.run.process(&changed, &round.points, point_run)?;
-        self.processed.extend(round.changed);
-        self.last_round = Instant::now();
-        let before = self.last.replace(results.clone()).unwrap_or_default();
-        let new_failures = results.failures().difference(&before.failures()).cloned().collect();
-        let changed_files = changed_files(&before.manifest, &results.manifest);
-        Ok(RoundResults { results, changed_files, new_failures })
-    }
-}
-
-impl PointFiles {
-    fn of(point: &CapturePoint, settling: Settling) -> Self {
         let state = |path: &PathBuf| match settling.growing(path) {
             Some(_) => None,
             None => FileState::of(path).ok(),
         };
-        let files = point.files.iter().map(|path| (path.clone(), state(path))).collect();
-        Self { files, unopened: point.unopened.clone() }
+        let files = |point: &CapturePoint| {
+            let files = point.files.iter().map(|path| (path.clone(), state(path))).collect();
+            (point.name.clone(), (files, point.unopened.clone()))
+        };
+        let seen: SeenFiles = points.iter().map(files).collect();
+        let is_again = self.last_round.elapsed() >= AGAIN_AFTER;
+        let is_done = self.last.as_ref().is_some_and(|(before, results)| {
+            let mut points = results.manifest.points.iter();
+            *before == seen && !(is_again && points.any(|point| point.fault.is_some()))
+        });
+        Ok((!is_done).then_some(WatchRound { points, seen }))
+    }
+
+    pub fn process(&mut self, round: WatchRound, progress: &Progress) -> Result<RoundResults, ArchiveError> {
+        self.run.check_stages(&round.points)?;
+        let point_run = self.run.point_run(&self.locked.layout, progress, round.points.len())?;
+        let results = self.run.process(&round.points, point_run)?;
+        self.last_round = Instant::now();
+        let before = self.last.replace((round.seen, results.clone())).map(|(_, results)| results).unwrap_or_default();
+        let new_failures = results.failures().difference(&before.failures()).cloned().collect();
+        let changed_files = changed_files(&before.manifest, &results.manifest);
+        Ok(RoundResults { results, changed_files, new_failures })
     }
 }
 

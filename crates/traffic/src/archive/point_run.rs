@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
-use std::{io, mem, thread};
+use std::{io, thread};
 
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
@@ -289,134 +289,79 @@ fn of_results(error: io::Error) -> String {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArchivePlan {
-    pub points: Vec<PlannedPoint>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPoint {
     pub point: String,
     pub files: usize,
     pub bytes: u64,
-    /// Those of them that are read, at most: those that are new or have changed, and those whose flows may begin differently
+    /// How many of them are read, at most: those that are new or have changed, and those whose flows may begin differently
     /// because of these.
-    pub files_to_read: Vec<PlannedFile>,
+    pub files_to_read: usize,
+    pub bytes_to_read: u64,
     /// Whether its answers are rebuilt, from the records that are kept if no file is read.
     pub makes_answers: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedFile {
-    pub path: PathBuf,
-    pub bytes: u64,
-}
-
-impl ArchivePlan {
-    pub fn files_to_read(&self) -> impl Iterator<Item = &PlannedFile> {
-        self.points.iter().flat_map(|point| &point.files_to_read)
-    }
-
-    pub fn bytes_to_read(&self) -> u64 {
-        self.files_to_read().map(|file| file.bytes).sum()
-    }
-}
-
-impl PlannedPoint {
-    pub fn bytes_to_read(&self) -> u64 {
-        self.files_to_read.iter().map(|file| file.bytes).sum()
-    }
-}
-
-struct PlannedUnits<'a> {
-    run: &'a PointRun<'a>,
-    store: &'a UnitStore<'a>,
-    bounds: UnitBounds,
-    present: Vec<FoundFile>,
-    state: Option<String>,
-    /// Whether that state is not known, so that everything behind it is read.
-    is_unknown: bool,
-    captures: Vec<DescribedFile>,
-    files_to_read: Vec<PlannedFile>,
 }
 
 impl PointRun<'_> {
     pub(crate) fn plan(&self, point: &CapturePoint) -> PlannedPoint {
         let store = UnitStore::of(self.layout, &point.name);
         let known = PointDescription::read(self.layout, &point.name);
-        let mut units = PlannedUnits {
-            run: self,
-            store: &store,
-            bounds: UnitBounds::new(is_by_time(self.pipeline)),
-            present: Vec::new(),
-            state: None,
-            is_unknown: false,
-            captures: Vec::new(),
-            files_to_read: Vec::new(),
-        };
+        let mut bounds = UnitBounds::new(is_by_time(self.pipeline));
+        let (mut units, mut unread): (Vec<Vec<FoundFile>>, Vec<FoundFile>) = (Vec::new(), Vec::new());
         for file in self.find(point, known.as_ref(), &store) {
-            if units.bounds.is_before(file.head_ns()) {
-                units.end_unit();
+            let is_before = bounds.is_before(file.head_ns());
+            if file.is_new && file.head_ns().is_none() {
+                unread.push(file);
+            } else if file.is_new || file.described.has_packets() {
+                // Of a new one the last packet is not known.
+                bounds.add(&file.described);
+                match units.last_mut().filter(|_| !is_before) {
+                    Some(unit) => unit.push(file),
+                    None => units.push(vec![file]),
+                }
             }
-            units.add(file);
         }
-        units.end_unit();
-        let makes_answers = units.changes_records() || units.changes_answers(known.as_ref());
-        let files_to_read = units.files_to_read;
-        let files = point.files.len() + point.unopened.len();
-        PlannedPoint { point: point.name.clone(), files, bytes: point.bytes(), files_to_read, makes_answers }
-    }
-}
-
-impl PlannedUnits<'_> {
-    fn add(&mut self, file: FoundFile) {
-        if file.is_new && file.head_ns().is_none() {
-            self.count(file.path());
-        } else if file.is_new || file.described.has_packets() {
-            // Of a new one the last packet is not known.
-            self.bounds.add(&file.described);
-            self.present.push(file);
+        let (mut captures, mut state) = (Vec::new(), None);
+        // Behind a unit whose state is not known everything is read.
+        let mut is_unknown = false;
+        for unit in units {
+            match self.find_unit(&unit, state.as_deref(), &store).filter(|_| !is_unknown) {
+                Some((unit, of_unit)) => {
+                    state = unit.state.map(|state| state.digest);
+                    captures.extend(of_unit);
+                }
+                None => {
+                    is_unknown = true;
+                    unread.extend(unit);
+                }
+            }
         }
-    }
-
-    fn count(&mut self, path: &Path) {
-        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
-        self.files_to_read.push(PlannedFile { path: path.to_owned(), bytes });
-    }
-
-    fn end_unit(&mut self) {
-        let present = mem::take(&mut self.present);
-        if present.is_empty() || self.find(&present).is_some() {
-            return;
-        }
-        self.is_unknown = true;
-        for file in &present {
-            self.count(file.path());
+        let has_end = |state: &String| store.find(None, &end_key(state)).is_some();
+        let changes_records = is_unknown || !state.as_ref().is_none_or(has_end);
+        let answers = known.as_ref().and_then(|known| known.answers.as_ref());
+        let has_same = |key: Option<String>| answers.is_some_and(|answers| self.are_same(answers, key.as_deref()));
+        let has_answers =
+            || captures.is_empty() || answers_key(self.pipeline, &captures, self.format).is_ok_and(has_same);
+        let bytes = unread.iter().filter_map(|file| Some(file.path().metadata().ok()?.len()));
+        PlannedPoint {
+            point: point.name.clone(),
+            files: point.files.len() + point.unopened.len(),
+            bytes: point.bytes(),
+            files_to_read: unread.len(),
+            bytes_to_read: bytes.sum(),
+            makes_answers: changes_records || !has_answers(),
         }
     }
 
-    fn find(&mut self, files: &[FoundFile]) -> Option<()> {
+    /// The unit of these files behind a state, with its captures as they are described now.
+    fn find_unit(
+        &self,
+        files: &[FoundFile],
+        state: Option<&str>,
+        store: &UnitStore<'_>,
+    ) -> Option<(UnitDescription, Vec<DescribedFile>)> {
         let known = files.iter().map(|file| (!file.is_new).then(|| file.described.clone()));
-        let mut captures = known.collect::<Option<Vec<_>>>().filter(|_| !self.is_unknown)?;
-        let key = records_key(&self.run.packet_stages, &captures, self.state.as_deref()).ok()?;
-        let unit = self.store.find(captures.first()?.head_ns, &key)?;
-        self.state = unit.state.map(|state| state.digest);
-        self.captures.append(&mut captures);
-        Some(())
-    }
-
-    fn changes_records(&self) -> bool {
-        let has_end = |state: &String| self.store.find(None, &end_key(state)).is_some();
-        self.is_unknown || !self.state.as_ref().is_none_or(has_end)
-    }
-
-    fn changes_answers(&self, known: Option<&PointDescription>) -> bool {
-        if self.captures.is_empty() {
-            return false;
-        }
-        let Ok(key) = answers_key(self.run.pipeline, &self.captures, self.run.format) else {
-            return true;
-        };
-        let known = known.and_then(|known| known.answers.as_ref());
-        !known.is_some_and(|answers| self.run.are_same(answers, key.as_deref()))
+        let captures = known.collect::<Option<Vec<_>>>()?;
+        let key = records_key(&self.packet_stages, &captures, state).ok()?;
+        Some((store.find(captures.first()?.head_ns, &key)?, captures))
     }
 }
