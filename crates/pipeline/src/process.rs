@@ -10,12 +10,13 @@ use std::path::{self, Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, kill_process_group};
-use sizeleak_platform::runtime::{Outcome, becomes_ready, becomes_ready_for};
+use sizeleak_platform::runtime::{Outcome, becomes_ready_for};
 use sizeleak_platform::telemetry::log::say;
 use tracing::warn;
 
@@ -99,9 +100,16 @@ impl StageProgram {
 
     /// Waits until it ends, and sets `end` then. The stderr of an external program goes to `print`, line by line.
     pub(crate) fn wait(&self, mut child: Child, end: &ProgramEnd, mut print: impl FnMut(&str)) -> Outcome {
+        let stderr = child.stderr.take();
         let mut last = String::new();
-        if let Some(pipe) = child.stderr.take() {
-            for line in lines(Messages { pipe, child: &mut child, program: end.clone(), ended: None }) {
+        let status = thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let status = child.wait();
+                end.set();
+                status
+            });
+            let messages = stderr.map(|pipe| HeldPipe::reader(pipe, end.clone(), STDERR));
+            for line in messages.into_iter().flat_map(lines) {
                 if self.origin == ProgramOrigin::External {
                     print(&line);
                 }
@@ -109,9 +117,8 @@ impl StageProgram {
                     last = line;
                 }
             }
-        }
-        let status = child.wait();
-        end.set();
+            waiting.join().unwrap_or_else(|_| Err(io::Error::other("a thread has failed")))
+        });
         match status {
             Ok(status) => self.outcome(status, &last),
             Err(error) => Outcome::Failed(format!("waiting for it failed: {error}")),
@@ -239,47 +246,51 @@ impl ProgramEnd {
     fn is_set(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
     }
-
-    fn say_held(&self, end: &str) {
-        say(
-            &self.stage,
-            &format!("it has ended, but a process that it started holds its {end} open: it is not waited for"),
-        );
-    }
 }
 
-/// A pipe to or from a program. Once that has ended, and nothing has happened for a while, it counts as closed.
+const STDERR: &str = "stderr";
+
+/// A pipe to or from a program. Once that has ended, and nothing has happened for a while, it counts as closed; that of its
+/// messages also if they go on.
 #[derive(Debug)]
 pub(crate) struct HeldPipe<P> {
     pipe: P,
     program: ProgramEnd,
+    /// Which end of the program it is, for people.
+    end: &'static str,
     quiet_since: Option<Instant>,
     is_closed: bool,
 }
 
 impl<P: AsFd> HeldPipe<P> {
-    pub(crate) fn reader(pipe: P, program: ProgramEnd) -> Self {
-        Self { pipe, program, quiet_since: None, is_closed: false }
+    pub(crate) fn reader(pipe: P, program: ProgramEnd, end: &'static str) -> Self {
+        Self { pipe, program, end, quiet_since: None, is_closed: false }
     }
 
     pub(crate) fn writer(pipe: P, program: ProgramEnd) -> io::Result<Self> {
         // A pipe that takes a few bytes is writable, but would wait with many.
         ioctl_fionbio(&pipe, true)?;
-        Ok(Self { pipe, program, quiet_since: None, is_closed: false })
+        Ok(Self::reader(pipe, program, "input"))
     }
 
     /// Waits for an event; false once the pipe counts as closed.
-    fn becomes_ready(&mut self, flags: PollFlags, end: &str) -> bool {
+    fn becomes_ready(&mut self, flags: PollFlags) -> bool {
         while !self.is_closed {
-            if becomes_ready_for(&self.pipe, flags) {
+            let is_ready = becomes_ready_for(&self.pipe, flags);
+            if is_ready && self.end != STDERR {
                 self.quiet_since = None;
                 return true;
             }
-            if self.program.is_set()
-                && self.quiet_since.get_or_insert_with(Instant::now).elapsed() >= self.program.grace
-            {
-                self.program.say_held(end);
+            let ProgramEnd { stage, grace, .. } = &self.program;
+            if self.program.is_set() && self.quiet_since.get_or_insert_with(Instant::now).elapsed() >= *grace {
+                let held = format!(
+                    "it has ended, but a process that it started holds its {} open: it is not waited for",
+                    self.end
+                );
+                say(stage, &held);
                 self.is_closed = true;
+            } else if is_ready {
+                return true;
             }
         }
         false
@@ -288,7 +299,7 @@ impl<P: AsFd> HeldPipe<P> {
 
 impl<P: Read + AsFd> Read for HeldPipe<P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.becomes_ready(PollFlags::IN, "output") { self.pipe.read(buffer) } else { Ok(0) }
+        if self.becomes_ready(PollFlags::IN) { self.pipe.read(buffer) } else { Ok(0) }
     }
 }
 
@@ -299,7 +310,7 @@ impl<P: Write + AsFd> Write for HeldPipe<P> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 written => return written,
             }
-            if !self.becomes_ready(PollFlags::OUT, "input") {
+            if !self.becomes_ready(PollFlags::OUT) {
                 return Err(ErrorKind::BrokenPipe.into());
             }
         }
@@ -307,33 +318,6 @@ impl<P: Write + AsFd> Write for HeldPipe<P> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.pipe.flush()
-    }
-}
-
-/// The messages of a program, until a while after it has ended.
-pub(crate) struct Messages<'a, P> {
-    pub(crate) pipe: P,
-    pub(crate) child: &'a mut Child,
-    pub(crate) program: ProgramEnd,
-    pub(crate) ended: Option<Instant>,
-}
-
-impl<P: Read + AsFd> Read for Messages<'_, P> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let is_ready = becomes_ready(&self.pipe);
-            if self.ended.is_none() && !matches!(self.child.try_wait(), Ok(None)) {
-                self.program.set();
-                self.ended = Some(Instant::now());
-            }
-            if self.ended.is_some_and(|ended| ended.elapsed() >= self.program.grace) {
-                self.program.say_held("stderr");
-                return Ok(0);
-            }
-            if is_ready {
-                return self.pipe.read(buffer);
-            }
-        }
     }
 }
 
@@ -432,7 +416,7 @@ mod tests {
         let (reader, mut writer) = pipe().unwrap();
         writer.write_all(b"late").unwrap();
         let mut read = Vec::new();
-        HeldPipe::reader(reader, ended()).read_to_end(&mut read).unwrap();
+        HeldPipe::reader(reader, ended(), "output").read_to_end(&mut read).unwrap();
         assert_eq!(read, b"late");
     }
 

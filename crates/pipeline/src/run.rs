@@ -217,7 +217,7 @@ impl PreparedRun {
                         // Two programs of ours share a pipe: to forward it would take a third longer.
                         stdin = Some((reader, next));
                     } else {
-                        input = Some(LinkReceiver::Bytes(Box::new(HeldPipe::reader(reader, end.clone()))));
+                        input = Some(LinkReceiver::Bytes(Box::new(HeldPipe::reader(reader, end.clone(), "output"))));
                     }
                     processes.push((first, group));
                     scope.spawn(move || {
