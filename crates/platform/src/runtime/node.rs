@@ -20,89 +20,17 @@ use crate::telemetry::{FrameCounts, Meter, Progress};
 /// A stage that is ready to run, with what all stages share.
 #[derive(Debug)]
 pub struct Node<S> {
-    pub(crate) stage: S,
-    has_sent_hello: bool,
-    upstream: Summary,
-    /// Why the input will end without a summary, as reported by the stage that noticed first.
-    cut: Option<String>,
-    pub(crate) frames_in: u64,
-    bytes_in: u64,
-    pub(crate) meter: Meter,
+    stage: S,
+    meter: Meter,
     /// Where to leave the state of the stage instead of finishing it.
-    pub(crate) slot: Option<StateSlot>,
+    slot: Option<StateSlot>,
     /// What the stage had counted when it continued: a summary is of one run.
-    pub(crate) counted_before: BTreeMap<&'static str, u64>,
+    counted_before: BTreeMap<&'static str, u64>,
 }
 
 impl<S: Stage> Node<S> {
     pub fn new(stage: S) -> Self {
-        Self {
-            stage,
-            has_sent_hello: false,
-            upstream: Summary::default(),
-            cut: None,
-            frames_in: 0,
-            bytes_in: 0,
-            meter: Meter::new(S::NAME, &Progress::new()),
-            slot: None,
-            counted_before: BTreeMap::new(),
-        }
-    }
-
-    pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
-        let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
-        match S::Input::try_from(frame) {
-            Ok(input) => {
-                self.frames_in += rows;
-                self.bytes_in += bytes;
-                self.stage.process(input, out)
-            }
-            Err(Frame::Hello(hello)) => Ok(self.send_hello(Some(*hello), out)?),
-            Err(Frame::Summary(summary)) => {
-                self.upstream = summary;
-                Ok(())
-            }
-            Err(other) => {
-                if let Frame::Notice(notice) = &other
-                    && (notice.what == what::CUT || notice.what == what::FAILED)
-                {
-                    self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
-                }
-                Ok(out.pass(other)?)
-            }
-        }
-    }
-
-    /// Records that `frames` frames took `service` together, after each had waited for `queue`.
-    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &NodeOutput<'_>) {
-        let mut figures = self.meter.figures();
-        figures.service.record_shared(service, frames);
-        figures.queue.record_each(queue, frames);
-        figures.counts = self.counts(out);
-    }
-
-    pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
-        if !self.has_sent_hello {
-            // The input ended before its hello: without one, the output would not be a stream.
-            self.send_hello(None, out)?;
-        }
-        let start = Instant::now();
-        match (self.finish(&input, out), &input) {
-            // An error at the end of a cut stream is only a consequence; the cause is reported below.
-            (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
-            (finished, _) => finished?,
-        }
-        let counts = self.counts(out);
-        let mut figures = self.meter.figures();
-        figures.service.record_each(start.elapsed(), 1);
-        figures.counts = counts;
-        drop(figures);
-        match &input {
-            Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
-            Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
-            _ => self.send_summary(out)?,
-        }
-        Ok(input)
+        Self { stage, meter: Meter::new(S::NAME, &Progress::new()), slot: None, counted_before: BTreeMap::new() }
     }
 
     fn finish(&mut self, input: &Outcome, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
@@ -115,19 +43,6 @@ impl<S: Stage> Node<S> {
         Ok(())
     }
 
-    pub(crate) fn outcome_of(&mut self, error: &InputError) -> Outcome {
-        match self.cut.take() {
-            _ if !error.is_cut() => Outcome::Failed(error.to_string()),
-            Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
-            None => Outcome::Cut(error.to_string()),
-        }
-    }
-
-    fn send_hello(&mut self, before: Option<Hello>, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
-        self.has_sent_hello = true;
-        out.send_hello(S::NAME, before)
-    }
-
     fn counters(&self) -> BTreeMap<String, u64> {
         let in_run = |(name, count): (&'static str, u64)| {
             let before = self.counted_before.get(name).copied().unwrap_or_default();
@@ -135,27 +50,6 @@ impl<S: Stage> Node<S> {
         };
         self.stage.counters().into_iter().map(in_run).collect()
     }
-
-    fn counts(&self, out: &NodeOutput<'_>) -> FrameCounts {
-        FrameCounts { frames_in: self.frames_in, frames_out: out.frames, bytes_in: self.bytes_in }
-    }
-
-    fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
-        let before = mem::take(&mut self.upstream);
-        out.send_summary(before, own_row(S::NAME, self.counts(out), self.counters(), &self.meter))
-    }
-}
-
-/// The row of a stage in `summary`, with the times that its meter has.
-pub(crate) fn own_row(
-    stage: &str,
-    FrameCounts { frames_in, frames_out, bytes_in }: FrameCounts,
-    counters: BTreeMap<String, u64>,
-    meter: &Meter,
-) -> StageSummary {
-    let figures = meter.figures();
-    let (latency, queue) = (figures.service.to_bytes(), figures.queue.to_bytes());
-    StageSummary { stage: stage.to_owned(), frames_in, frames_out, bytes_in, counters, latency, queue }
 }
 
 /// An output that counts frames and shows notices to the observer. It gathers single frames and sends them together.
@@ -183,9 +77,19 @@ impl<'a> NodeOutput<'a> {
         self.pass(Frame::from(Hello { upstream, ..Hello::of(stage) }))
     }
 
-    /// Ends the stream with what the stages `before` did, and the row of this one.
-    pub(crate) fn send_summary(&mut self, mut before: Summary, own: StageSummary) -> Result<(), Closed> {
-        before.stages.push(own);
+    /// Ends the stream with what the stages `before` did, and a row of this one, with the times that its meter has.
+    pub(crate) fn send_summary(
+        &mut self,
+        stage: &str,
+        mut before: Summary,
+        FrameCounts { frames_in, frames_out, bytes_in }: FrameCounts,
+        counters: BTreeMap<String, u64>,
+    ) -> Result<(), Closed> {
+        let figures = self.meter.figures();
+        let (latency, queue) = (figures.service.to_bytes(), figures.queue.to_bytes());
+        drop(figures);
+        let stage = stage.to_owned();
+        before.stages.push(StageSummary { stage, frames_in, frames_out, bytes_in, counters, latency, queue });
         let frame = Frame::Summary(before);
         self.observe(&frame);
         self.pass(frame)?;
@@ -259,13 +163,19 @@ impl Emit for NodeOutput<'_> {
 }
 
 /// A notice that a stream ends without a summary, and why.
-pub(crate) fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
+fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
     Notice::new(stage, what, cause.to_owned()).into()
 }
 
-pub(crate) struct RunningNode<'a, S> {
+struct RunningNode<'a, S> {
     node: Node<S>,
     out: NodeOutput<'a>,
+    has_sent_hello: bool,
+    upstream: Summary,
+    /// Why the input will end without a summary, as reported by the stage that noticed first.
+    cut: Option<String>,
+    /// What it has consumed.
+    consumed: FrameCounts,
     end_check: StreamEndCheck,
     /// Frames not processed yet, and since when the first of them has waited.
     gathered: Vec<Frame>,
@@ -276,10 +186,14 @@ pub(crate) struct RunningNode<'a, S> {
 }
 
 impl<'a, S: Stage> RunningNode<'a, S> {
-    pub(crate) fn new(node: Node<S>, output: &'a mut dyn Output, observer: Observer<'a>) -> Self {
+    fn new(node: Node<S>, output: &'a mut dyn Output, observer: Observer<'a>) -> Self {
         Self {
             out: NodeOutput::new(output, observer, node.meter.clone()),
             node,
+            has_sent_hello: false,
+            upstream: Summary::default(),
+            cut: None,
+            consumed: FrameCounts::default(),
             end_check: StreamEndCheck::default(),
             gathered: Vec::with_capacity(BATCH_ROWS),
             since: None,
@@ -288,7 +202,7 @@ impl<'a, S: Stage> RunningNode<'a, S> {
         }
     }
 
-    pub(crate) fn drive(mut self, input: &mut dyn Input) -> Outcome {
+    fn drive(mut self, input: &mut dyn Input) -> Outcome {
         let mut parcel = Vec::new();
         let ended = loop {
             let mut is_closed = false;
@@ -306,7 +220,7 @@ impl<'a, S: Stage> RunningNode<'a, S> {
                 }
                 Ok(Received::End) => break Outcome::Done,
                 Ok(Received::Interrupted) => break Outcome::Interrupted,
-                Err(error) => break self.node.outcome_of(&error),
+                Err(error) => break self.outcome_of(&error),
             }
         };
         self.conclude(ended)
@@ -317,30 +231,102 @@ impl<'a, S: Stage> RunningNode<'a, S> {
         if self.gathered.is_empty() || self.outcome.is_some() {
             return Ok(());
         }
-        let (start, waited, before) = (Instant::now(), self.out.waited(), self.node.frames_in);
-        let mut frames = self.gathered.drain(..);
-        let dispatched = frames.try_for_each(|frame| self.node.dispatch(frame, &mut self.out));
-        drop(frames);
+        let (start, waited, before) = (Instant::now(), self.out.waited(), self.consumed.frames_in);
+        let mut frames = mem::take(&mut self.gathered);
+        let dispatched = frames.drain(..).try_for_each(|frame| self.dispatch(frame));
+        self.gathered = frames;
         // Encoding, if the output does that, is part of the service time.
         let result = dispatched.and_then(|()| self.out.send_gathered().map_err(StageError::from));
         let spent = start.elapsed();
         self.spent += spent;
         let service = spent.saturating_sub(self.out.waited().saturating_sub(waited));
         let queue = self.since.take().map_or(Duration::ZERO, |since| start.saturating_duration_since(since));
-        self.node.record(service, queue, self.node.frames_in - before, &self.out);
+        let counts = self.counts();
+        let mut figures = self.out.meter.figures();
+        figures.service.record_shared(service, counts.frames_in - before);
+        figures.queue.record_each(queue, counts.frames_in - before);
+        figures.counts = counts;
+        drop(figures);
         result.map_err(|error| {
             self.outcome = Some(self.out.conclude(S::NAME, Err(error)));
             Closed
         })
     }
 
+    fn dispatch(&mut self, frame: Frame) -> Result<(), StageError> {
+        let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
+        match S::Input::try_from(frame) {
+            Ok(input) => {
+                self.consumed.frames_in += rows;
+                self.consumed.bytes_in += bytes;
+                self.node.stage.process(input, &mut self.out)
+            }
+            Err(Frame::Hello(hello)) => Ok(self.send_hello(Some(*hello))?),
+            Err(Frame::Summary(summary)) => {
+                self.upstream = summary;
+                Ok(())
+            }
+            Err(other) => {
+                if let Frame::Notice(notice) = &other
+                    && (notice.what == what::CUT || notice.what == what::FAILED)
+                {
+                    self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
+                }
+                Ok(self.out.pass(other)?)
+            }
+        }
+    }
+
+    fn send_hello(&mut self, before: Option<Hello>) -> Result<(), Closed> {
+        self.has_sent_hello = true;
+        self.out.send_hello(S::NAME, before)
+    }
+
+    fn counts(&self) -> FrameCounts {
+        FrameCounts { frames_out: self.out.frames, ..self.consumed }
+    }
+
+    fn outcome_of(&mut self, error: &InputError) -> Outcome {
+        match self.cut.take() {
+            _ if !error.is_cut() => Outcome::Failed(error.to_string()),
+            Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
+            None => Outcome::Cut(error.to_string()),
+        }
+    }
+
     fn conclude(mut self, ended: Outcome) -> Outcome {
-        let result = match (self.outcome, ended) {
-            (Some(outcome), _) => return outcome,
-            (None, Outcome::Closed) => Ok(Outcome::Closed),
-            (None, ended) => self.node.end(ended, &mut self.out),
-        };
-        self.out.conclude(S::NAME, result)
+        if let Some(outcome) = self.outcome {
+            return outcome;
+        }
+        let result = if ended == Outcome::Closed { Ok(()) } else { self.end(&ended) };
+        self.out.conclude(S::NAME, result.map(|()| ended))
+    }
+
+    fn end(&mut self, input: &Outcome) -> Result<(), StageError> {
+        if !self.has_sent_hello {
+            // The input ended before its hello: without one, the output would not be a stream.
+            self.send_hello(None)?;
+        }
+        let start = Instant::now();
+        match (self.node.finish(input, &mut self.out), input) {
+            // An error at the end of a cut stream is only a consequence; the cause is reported below.
+            (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
+            (finished, _) => finished?,
+        }
+        let counts = self.counts();
+        let mut figures = self.out.meter.figures();
+        figures.service.record_each(start.elapsed(), 1);
+        figures.counts = counts;
+        drop(figures);
+        match input {
+            Outcome::Cut(cause) => self.out.emit(end_notice(S::NAME, what::CUT, cause))?,
+            Outcome::Failed(cause) => self.out.emit(end_notice(S::NAME, what::FAILED, cause))?,
+            _ => {
+                let before = mem::take(&mut self.upstream);
+                self.out.send_summary(S::NAME, before, counts, self.node.counters())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -378,7 +364,7 @@ impl<S: Stage> FusedStage for RunningNode<'_, S> {
         let _processed = self.process_gathered();
         let ended = match self.end_check.end() {
             Ok(_) => Outcome::Done,
-            Err(error) => self.node.outcome_of(&error),
+            Err(error) => self.outcome_of(&error),
         };
         self.conclude(ended)
     }

@@ -6,7 +6,7 @@ use crate::telemetry::{FrameCounts, Meter, Progress};
 use sizeleak_frame::{Frame, Summary};
 use tracing::debug;
 
-use crate::runtime::node::{NodeOutput, own_row};
+use crate::runtime::node::NodeOutput;
 use crate::runtime::{
     Closed, Emit, FailureSlot, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError,
 };
@@ -76,8 +76,7 @@ impl<S: Source> SourceNode<S> {
         }
         let counts = FrameCounts { frames_in, frames_out: timed.out.frames, bytes_in };
         let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        let own = own_row(S::NAME, counts, counters, &timed.out.meter);
-        out.send_summary(Summary::default(), own)?;
+        out.send_summary(S::NAME, Summary::default(), counts, counters)?;
         Ok(if interrupt.is_set() { Outcome::Interrupted } else { Outcome::Done })
     }
 }
