@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Flow, Frame, FrameReader, FrameSink, FrameWriter, Hello, Identification, Session, Summary};
 use sizeleak_output::{KindSelection, OutputWriter, TextStyle};
-use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
+use sizeleak_pipeline::{Pipeline, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 use sizeleak_text::utc;
@@ -50,7 +50,10 @@ pub(crate) fn make(
     pipeline.settings.queue_depth = pipeline.settings.queue_depth.min(MAX_WAITING);
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
-    let run = prepared(&pipeline, records, interrupt).map_err(|error| error.to_string())?;
+    let stages = pipeline.resolved_stages();
+    let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
+    let stream = SavedStream::joined(records, interrupt).map_err(|error| error.to_string())?;
+    let run = pipeline.prepare_from(Some((record_stage, stream))).map_err(|error| error.to_string())?;
     fs::create_dir(&folder).map_err(of_folder)?;
     let partitions = Partitions::new(folder.clone(), format);
     let mut sink = AnswerSink { partitions, identifications: 0, notices: Tally::default() };
@@ -66,13 +69,6 @@ pub(crate) fn make(
     let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
     let description = AnswersDescription { key, format, commands, identifications, notices, parts: BTreeMap::new() };
     Ok(StagedAnswers { description, parts })
-}
-
-fn prepared(pipeline: &Pipeline, records: &[PathBuf], interrupt: &Interrupt) -> Result<PreparedRun, ConfigError> {
-    let stream = SavedStream::joined(records, interrupt)?;
-    let stages = pipeline.resolved_stages();
-    let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
-    pipeline.prepare_from(Some((record_stage, stream)))
 }
 
 fn part_name(point: &str, format: PartFormat) -> String {

@@ -108,7 +108,7 @@ impl ArchiveRun {
         layout.begin_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
         // Each capture is read once for its digest and its times, and once for its records.
         run.progress.expect_files(points.iter().map(|point| point.files.len() as u64).sum());
-        run.progress.expect(2 * points.iter().map(|point| point.bytes()).sum::<u64>());
+        run.progress.expect(2 * points.iter().map(CapturePoint::bytes).sum::<u64>());
         let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
         let before = descriptions()?;
         let mut elsewhere = before.clone();

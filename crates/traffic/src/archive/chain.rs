@@ -9,7 +9,7 @@ use std::mem;
 use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::Recording;
-use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
+use sizeleak_pipeline::{Checkpoint, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::make_private;
 use sizeleak_platform::telemetry::{Progress, Telemetry};
@@ -40,9 +40,9 @@ impl RecordMaker<'_> {
         before: Option<&Checkpoint>,
     ) -> Result<(UnitDescription, Option<Checkpoint>), String> {
         let stages = reading(&self.for_silent_captures()?, captures)?;
-        let mut prepared = stages.prepare().map_err(of_pipeline)?;
+        let mut prepared = stages.prepare().map_err(|error| error.to_string())?;
         continue_from(&mut prepared, &stages, before)?;
-        let pending = prepared.leave_state(&stages).map_err(of_pipeline)?;
+        let pending = prepared.leave_state(&stages).map_err(|error| error.to_string())?;
         let failure = prepared.accept_damage();
         let name = unit_name(captures.first().and_then(|first| first.head_ns), key);
         let (mut unit, summary) = self.write(name, key, prepared, || captures.iter().try_for_each(check_unchanged))?;
@@ -59,14 +59,14 @@ impl RecordMaker<'_> {
     /// The stages, for which a point without a packet of a gateway is nothing wrong: another point may have them.
     fn for_silent_captures(&self) -> Result<Pipeline, String> {
         let mut stages = self.stages.clone();
-        stages.set("flow-filter", "allow-absent", true).map_err(of_pipeline)?;
+        stages.set("flow-filter", "allow-absent", true).map_err(|error| error.to_string())?;
         Ok(stages)
     }
 
     pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
-        let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
+        let nothing = SavedStream::empty(CAPTURE).map_err(|error| error.to_string())?;
         let stages = self.for_silent_captures()?;
-        let mut prepared = stages.prepare_from(Some((0, nothing))).map_err(of_pipeline)?;
+        let mut prepared = stages.prepare_from(Some((0, nothing))).map_err(|error| error.to_string())?;
         continue_from(&mut prepared, &stages, Some(last))?;
         let (unit, _) = self.write(unit_name(None, key), key, prepared, || Ok(()))?;
         self.describe(&unit)?;
@@ -130,13 +130,8 @@ fn has_all_packets(summary: &Summary, captures: &[DescribedFile]) -> bool {
     read == Some(packets)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn of_pipeline(error: ConfigError) -> String {
-    error.to_string()
-}
-
 fn continue_from(prepared: &mut PreparedRun, stages: &Pipeline, before: Option<&Checkpoint>) -> Result<(), String> {
-    before.map_or(Ok(()), |before| prepared.continue_from(stages, before)).map_err(of_pipeline)
+    before.map_or(Ok(()), |before| prepared.continue_from(stages, before)).map_err(|error| error.to_string())
 }
 
 /// Writes records, without what differs between two runs.

@@ -34,10 +34,8 @@ impl<'a> Captures<'a> {
 }
 
 /// Checks that nothing would be dropped from the results of a point that are there. `now` are all its files as they
-/// are now.
-///
-/// # Errors
-/// What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
+/// are now. The error says what is missing, if it is not to be forgotten; or that captures are growing again, which are not
+/// missing.
 pub(crate) fn check_missing(forget: bool, known: &PointDescription, now: &[DescribedFile]) -> Result<(), Unprocessed> {
     let there = Captures::of(now.iter().filter(|now| now.file.is_capture()));
     let outside = Captures::of(now.iter().filter(|now| now.file.verdict == FileVerdict::Outside));

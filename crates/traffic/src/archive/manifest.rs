@@ -61,12 +61,11 @@ impl Manifest {
     ) -> Self {
         let mut manifest = Self::default();
         let undescribed = unprocessed.keys().filter(|point| !descriptions.contains_key(*point));
+        let version = env!("CARGO_PKG_VERSION");
         let empty = |point: &String| PointDescription {
             point: point.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            files: Vec::new(),
-            records: None,
-            answers: None,
+            version: version.to_owned(),
+            ..PointDescription::default()
         };
         let undescribed: Vec<_> = undescribed.map(|point| (point.clone(), empty(point))).collect();
         let all: BTreeMap<_, _> = descriptions.into_iter().chain(undescribed).collect();

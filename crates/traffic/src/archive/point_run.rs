@@ -324,15 +324,13 @@ impl PointRun<'_> {
         // Behind a unit whose state is not known everything is read.
         let mut is_unknown = false;
         for unit in units {
-            match self.find_unit(&unit, state.as_deref(), &store).filter(|_| !is_unknown) {
-                Some((unit, of_unit)) => {
-                    state = unit.state.map(|state| state.digest);
-                    captures.extend(of_unit);
-                }
-                None => {
-                    is_unknown = true;
-                    unread.extend(unit);
-                }
+            let known = self.find_unit(&unit, state.as_deref(), &store).filter(|_| !is_unknown);
+            if let Some((unit, of_unit)) = known {
+                state = unit.state.map(|state| state.digest);
+                captures.extend(of_unit);
+            } else {
+                is_unknown = true;
+                unread.extend(unit);
             }
         }
         let has_end = |state: &String| store.find(None, &end_key(state)).is_some();
