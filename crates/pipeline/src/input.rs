@@ -183,7 +183,7 @@ impl PipelineInput {
             [] => None,
             _ => Some(gateways_of(front)?),
         };
-        let mut recorder = PartRecorder::new(folder.path(), &stage);
+        let mut recorder = PartRecorder { folder: folder.path(), stage: &stage, parts: Vec::new(), damage: None };
         let mut filter = GatewayFilter::new(gateways);
         match &self.source {
             InputSource::Captures => recorder.record(front, PathBuf::new(), None, &mut filter)?,
@@ -213,7 +213,7 @@ impl PipelineInput {
             }
         }
         filter.check(self.streams())?;
-        let (mut parts, damage) = recorder.finish();
+        let PartRecorder { mut parts, damage, .. } = recorder;
         let stream = folder.path().join("joined.frames.zst");
         join(&mut parts, self.shifts_overlapping, &stream)?;
         let parts = if self.source == InputSource::Captures { Vec::new() } else { parts };

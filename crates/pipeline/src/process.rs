@@ -88,14 +88,8 @@ impl StageProgram {
             command.current_dir(folder);
         }
         command.args(&self.arguments).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
-        let guarded = ProcessGroup::begin(&self.name);
-        let child = match &guarded {
-            Some(group) => group.spawn(&mut command)?,
-            None => command.process_group(0).spawn()?,
-        };
-        let name = self.name.clone();
-        let group = StageGroup { name, leader: Pid::from_child(&child), guarded, origin: self.origin };
-        Ok((child, Arc::new(group)))
+        let mut group = StageGroup::begin(&self.name, self.origin);
+        Ok((group.spawn(&mut command)?, Arc::new(group)))
     }
 
     /// Waits until it ends, and sets `end` then. The stderr of an external program goes to `print`, line by line.
@@ -150,22 +144,6 @@ fn on_search_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&paths).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-pub(crate) struct StageGroup {
-    pub(crate) name: String,
-    leader: Pid,
-    guarded: Option<ProcessGroup>,
-    pub(crate) origin: ProgramOrigin,
-}
-
-impl StageGroup {
-    pub(crate) fn signal(&self, signal: Signal) {
-        match &self.guarded {
-            Some(group) => group.signal(signal),
-            None => _ = kill_process_group(self.leader, signal),
-        }
-    }
-}
-
 fn lines(stream: impl Read) -> impl Iterator<Item = String> {
     let mut reader = BufReader::new(stream);
     std::iter::from_fn(move || {
@@ -178,47 +156,56 @@ fn lines(stream: impl Read) -> impl Iterator<Item = String> {
 /// What the guard of a group runs: a line says that the run is over; without one, this process is gone.
 const GUARD: &str = "trap '' HUP INT TERM; echo; read -r line || kill -KILL 0";
 
-/// A process group. Its first process is a guard in the shell, which waits for the end of a pipe from this process: the
-/// system closes that pipe even if this process is killed. As long as the guard is not waited for, the number of the
-/// group belongs to no other.
+/// The process group of a stage. Its first process is a guard in the shell, which waits for the end of a pipe from this
+/// process: the system closes that pipe even if this process is killed. As long as the guard is not waited for, the number
+/// of the group belongs to no other.
 #[derive(Debug)]
-pub(crate) struct ProcessGroup {
-    guard: Child,
+pub(crate) struct StageGroup {
+    pub(crate) name: String,
+    pub(crate) origin: ProgramOrigin,
+    /// `None` without a shell, which only means that the stage may outlive this process.
+    guard: Option<Child>,
+    number: Option<Pid>,
 }
 
-impl ProcessGroup {
-    /// A new group. Without a shell there is none, which only means that a stage may outlive this process.
-    pub(crate) fn begin(stage: &str) -> Option<Self> {
-        let begun = Self::begin_in_shell();
-        begun.map_err(|error| warn!(stage, "will not end if this program is killed: /bin/sh: {error}")).ok()
+impl StageGroup {
+    fn begin(stage: &str, origin: ProgramOrigin) -> Self {
+        let begun = begin_guard();
+        let guard =
+            begun.map_err(|error| warn!(stage, "will not end if this program is killed: /bin/sh: {error}")).ok();
+        Self { name: stage.to_owned(), origin, number: guard.as_ref().map(Pid::from_child), guard }
     }
 
-    fn begin_in_shell() -> io::Result<Self> {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", GUARD]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut group = Self { guard: command.process_group(0).spawn()? };
-        // Until then a signal would end the guard.
-        if let Some(mut ready) = group.guard.stdout.take() {
-            ready.read_exact(&mut [0])?;
-        }
-        Ok(group)
-    }
-
-    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        command.process_group(Pid::from_child(&self.guard).as_raw_nonzero().get()).spawn()
+    fn spawn(&mut self, command: &mut Command) -> io::Result<Child> {
+        let child = command.process_group(self.number.map_or(0, |number| number.as_raw_nonzero().get())).spawn()?;
+        self.number.get_or_insert(Pid::from_child(&child));
+        Ok(child)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let _sent = kill_process_group(Pid::from_child(&self.guard), signal);
+        let _sent = self.number.map(|number| kill_process_group(number, signal));
     }
 }
 
+fn begin_guard() -> io::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", GUARD]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut guard = command.process_group(0).spawn()?;
+    // Until then a signal would end the guard.
+    if let Some(mut ready) = guard.stdout.take() {
+        ready.read_exact(&mut [0])?;
+    }
+    Ok(guard)
+}
+
 /// The run is over: what is left of the group goes on by itself.
-impl Drop for ProcessGroup {
+impl Drop for StageGroup {
     fn drop(&mut self) {
-        // A guard that is gone needs no message.
-        let _told = self.guard.stdin.take().map(|mut guard| guard.write_all(b"over\n"));
-        let _ended = self.guard.wait();
+        if let Some(guard) = &mut self.guard {
+            // A guard that is gone needs no message.
+            let _told = guard.stdin.take().map(|mut guard| guard.write_all(b"over\n"));
+            let _ended = guard.wait();
+        }
     }
 }
 
@@ -374,23 +361,23 @@ mod tests {
         assert_eq!(longest, Some(MAX_LINE as usize));
     }
 
-    fn sleeper(group: &ProcessGroup) -> Child {
+    fn sleeper(group: &mut StageGroup) -> Child {
         group.spawn(Command::new("sleep").arg("1000")).unwrap()
     }
 
     #[test]
     fn group_ends_with_the_pipe_to_its_guard() {
-        let mut group = ProcessGroup::begin("mine").unwrap();
-        let mut child = sleeper(&group);
+        let mut group = StageGroup::begin("mine", ProgramOrigin::External);
+        let mut child = sleeper(&mut group);
         group.signal(Signal::URG);
-        drop(group.guard.stdin.take());
+        drop(group.guard.as_mut().unwrap().stdin.take());
         assert!(!child.wait().unwrap().success());
     }
 
     #[test]
     fn processes_go_on_after_the_end_of_a_run() {
-        let group = ProcessGroup::begin("mine").unwrap();
-        let mut child = sleeper(&group);
+        let mut group = StageGroup::begin("mine", ProgramOrigin::External);
+        let mut child = sleeper(&mut group);
         // The guard itself ignores these.
         for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
             kill_guard(&group, signal);
@@ -401,8 +388,8 @@ mod tests {
         child.wait().unwrap();
     }
 
-    fn kill_guard(group: &ProcessGroup, signal: Signal) {
-        rustix::process::kill_process(Pid::from_child(&group.guard), signal).unwrap();
+    fn kill_guard(group: &StageGroup, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(group.guard.as_ref().unwrap()), signal).unwrap();
     }
 
     fn ended() -> ProgramEnd {

@@ -79,10 +79,8 @@ impl PreparedRun {
     }
 
     /// Runs it to its end; `sink` gets the frames of the last stage. If the run ends early for any reason, `interrupt`
-    /// is set afterwards.
-    ///
-    /// # Errors
-    /// [`RunError`]: the first cause and the stage where it began. All complete frames before it have reached the sink.
+    /// is set afterwards. The error is the first cause and the stage where it began: all complete frames before it have
+    /// reached the sink.
     pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<RunReport, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
         let pending = std::mem::take(&mut self.saves);

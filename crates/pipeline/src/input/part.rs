@@ -26,17 +26,13 @@ pub struct InputPart {
 }
 
 pub(super) struct PartRecorder<'a> {
-    folder: &'a Path,
-    stage: &'a str,
-    parts: Vec<InputPart>,
-    damage: Option<RunError>,
+    pub(super) folder: &'a Path,
+    pub(super) stage: &'a str,
+    pub(super) parts: Vec<InputPart>,
+    pub(super) damage: Option<RunError>,
 }
 
-impl<'a> PartRecorder<'a> {
-    pub(super) fn new(folder: &'a Path, stage: &'a str) -> Self {
-        Self { folder, stage, parts: Vec::new(), damage: None }
-    }
-
+impl PartRecorder<'_> {
     pub(super) fn record(
         &mut self,
         front: &Pipeline,
@@ -92,10 +88,6 @@ impl<'a> PartRecorder<'a> {
         let writer = Recording::of_frames(&kept)?;
         Ok((kept, writer))
     }
-
-    pub(super) fn finish(self) -> (Vec<InputPart>, Option<RunError>) {
-        (self.parts, self.damage)
-    }
 }
 
 /// The interrupt of one run: a failing run sets its interrupt.
@@ -112,6 +104,7 @@ pub(super) fn times(frame: &Frame) -> Option<[i64; 2]> {
     }
 }
 
+#[derive(Default)]
 pub(super) struct GatewayFilter {
     /// `None` keeps all flows: `flow-filter` has chosen them.
     wanted: Option<AddressSet>,
@@ -121,7 +114,7 @@ pub(super) struct GatewayFilter {
 
 impl GatewayFilter {
     pub(super) fn new(wanted: Option<AddressSet>) -> Self {
-        Self { wanted, seen: BTreeSet::new(), dropped: BTreeSet::new() }
+        Self { wanted, ..Self::default() }
     }
 
     pub(super) fn keeps(&mut self, frame: &Frame) -> bool {
