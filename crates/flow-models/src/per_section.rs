@@ -76,10 +76,7 @@ impl<I: TryFrom<Frame, Error = Frame>> TryFrom<Frame> for SectionInput<I> {
 }
 
 impl<S: SectionStage> PerSection<S> {
-    /// The stages of these sections, each made from its model by `build`.
-    ///
-    /// # Errors
-    /// The first error of `build`, with the index of its section.
+    /// The stages of these sections, each made from its model by `build`; or its first error, with the index of its section.
     pub fn new<E>(models: ModelSet, build: impl Fn(Model) -> Result<S, E>) -> Result<Self, (usize, E)> {
         let flows = FlowModels::new(models.scopes());
         let sections = models.into_sections().into_iter().enumerate();

@@ -7,17 +7,14 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
-use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame, FrameReader, FrameWriter, ReadError};
+use sizeleak_frame::{BATCH_ROWS, Batch, BatchLimit, Frame, FrameReader, FrameWriter, ReadError, Row};
 use thiserror::Error;
 
 use crate::runtime::Interrupt;
 
 pub trait Input {
     /// Appends the available frames to `parcel`, and waits for the first if none is available. Calls `before_wait`
-    /// before it waits.
-    ///
-    /// # Errors
-    /// [`InputError`], after all whole frames have been returned.
+    /// before it waits. An error comes after all whole frames have been returned.
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError>;
 }
 
@@ -178,21 +175,20 @@ impl ChannelOutput {
     #[inline]
     fn count(&mut self, frame: &mut Frame) -> bool {
         let (rows, bytes, holds_buffers) = match frame {
-            Frame::Packets(batch) => {
-                batch.detach();
-                // Skipped packets take no room.
-                (batch.len(), batch.data_bytes(), batch.shares_buffers())
-            }
-            Frame::Segments(batch) => {
-                batch.detach();
-                (batch.len(), batch.data_bytes(), batch.shares_buffers())
-            }
+            Frame::Packets(batch) => detached(batch),
+            Frame::Segments(batch) => detached(batch),
             _ => (1, 0, false),
         };
         self.rows += rows.max(1);
         self.bytes += bytes;
         holds_buffers
     }
+}
+
+/// Its rows and the bytes of its data, of which skipped packets have none; and whether it still shares buffers.
+fn detached<R: Row>(batch: &mut Batch<R>) -> (usize, usize, bool) {
+    batch.detach();
+    (batch.len(), batch.data_bytes(), batch.shares_buffers())
 }
 
 pub struct ChannelInput {

@@ -7,18 +7,14 @@ use sizeleak_frame::{Frame, Summary};
 use tracing::debug;
 
 use crate::runtime::node::NodeOutput;
-use crate::runtime::{
-    Closed, Emit, FailureSlot, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError,
-};
+use crate::runtime::{Closed, Emit, FailureSlot, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
     const NAME: &'static str;
 
-    /// Emits everything it has. Ends early, without an error, when `interrupt` is set.
-    ///
-    /// # Errors
-    /// [`StageError`], after all complete frames have been emitted.
+    /// Emits everything it has. Ends early, without an error, when `interrupt` is set. An error comes after all complete
+    /// frames have been emitted.
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
 
     /// What it has read by then, for its row of `summary`.
@@ -105,13 +101,6 @@ impl<S: Source> Runnable for SourceNode<S> {
         let mut out = NodeOutput::new(output, observer, self.meter.clone());
         let result = SourceNode::run(&mut self, &mut out, interrupt);
         out.conclude(S::NAME, result)
-    }
-
-    fn fuse<'a>(self: Box<Self>, _: &'a mut dyn Output) -> Option<Box<dyn FusedStage + 'a>>
-    where
-        Self: 'a,
-    {
-        None
     }
 }
 

@@ -21,14 +21,9 @@ use crate::telemetry::Meter;
 pub trait Runnable: Send {
     fn name(&self) -> &str;
 
-    fn set_meter(&mut self, meter: Meter) {
-        let _ = meter;
-    }
+    fn set_meter(&mut self, meter: Meter);
 
-    /// Makes it continue from the state that an earlier run left.
-    ///
-    /// # Errors
-    /// [`StateError`] if it cannot; it must not run then.
+    /// Makes it continue from the state that an earlier run left. After an error it must not run.
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let _ = state;
         Err(StateError::Unsupported)
@@ -58,7 +53,11 @@ pub trait Runnable: Send {
     /// Turns it into an output that processes frames on the thread of the stage before; `None` for a source.
     fn fuse<'a>(self: Box<Self>, output: &'a mut dyn Output) -> Option<Box<dyn FusedStage + 'a>>
     where
-        Self: 'a;
+        Self: 'a,
+    {
+        let _ = output;
+        None
+    }
 }
 
 /// A stage that runs inside the stage before it. It processes batches at once, and single frames together, as many as a
@@ -165,10 +164,8 @@ pub trait Stage: Send {
         Ok(None)
     }
 
-    /// Continues from a state that a stage with the same options has saved. It may be of any bytes.
-    ///
-    /// # Errors
-    /// [`StateError`] if no stage with these options can be in that state; it must not run then.
+    /// Continues from a state that a stage with the same options has saved. It may be of any bytes: it is an error, after
+    /// which it must not run, if no stage with these options can be in that state.
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let _ = state;
         Err(StateError::Unsupported)

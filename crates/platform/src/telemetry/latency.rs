@@ -68,10 +68,8 @@ impl Latency {
         }
     }
 
-    /// Decodes the result of [`Latency::to_bytes`], or any histogram of at most three significant digits.
-    ///
-    /// # Errors
-    /// Why these bytes are not a histogram, or one that is not safe to decode.
+    /// Decodes the result of [`Latency::to_bytes`], or any histogram of at most three significant digits. The error says why
+    /// these bytes are not a histogram, or one that is not safe to decode.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let plain = checked(bytes)?;
         let decoded = Deserializer::new().deserialize(&mut &*plain);

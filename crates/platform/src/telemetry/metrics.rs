@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use httparse::{EMPTY_HEADER, Error, Status};
 
-use crate::telemetry::{Latency, Meter, StageFigures, Telemetry};
+use crate::telemetry::{FrameCounts, Latency, Meter, StageFigures, Telemetry};
 
 /// How many connections are open at once; beyond that the oldest one is closed.
 const MAX_CONNECTIONS: usize = 8;
@@ -109,33 +109,23 @@ fn close(stream: &TcpStream) {
 
 fn answer(stream: &TcpStream, address: SocketAddr, telemetry: &Telemetry) -> io::Result<()> {
     let Some(verdict) = receive(stream, address)? else { return Ok(()) };
-    let (status, content_type, body) = match verdict {
-        RequestVerdict::Metrics | RequestVerdict::MetricsHead => ("200 OK", CONTENT_TYPE, text(telemetry)),
-        refused => {
-            let (status, body) = refusal(refused, address);
-            (status, "text/plain; charset=utf-8", body)
-        }
+    let foreign = || format!("The request names another host than this machine: use localhost or {}.\n", address.ip());
+    let here = || format!("The metrics are at http://{address}{PATH}.\n");
+    let (status, body) = match verdict {
+        RequestVerdict::Metrics | RequestVerdict::MetricsHead => ("200 OK", text(telemetry)),
+        RequestVerdict::ForeignHost => ("403 Forbidden", foreign()),
+        RequestVerdict::NotFound => ("404 Not Found", here()),
+        RequestVerdict::MethodNotAllowed => ("405 Method Not Allowed", here()),
+        RequestVerdict::TooLarge => ("431 Request Header Fields Too Large", here()),
+        RequestVerdict::Malformed => ("400 Bad Request", here()),
     };
+    let content_type = if status == "200 OK" { CONTENT_TYPE } else { "text/plain; charset=utf-8" };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     let body = if verdict == RequestVerdict::MetricsHead { "" } else { &body };
     send(stream, &[head.as_bytes(), body.as_bytes()].concat())
-}
-
-fn refusal(verdict: RequestVerdict, address: SocketAddr) -> (&'static str, String) {
-    let here = format!("The metrics are at http://{address}{PATH}.\n");
-    match verdict {
-        RequestVerdict::ForeignHost => (
-            "403 Forbidden",
-            format!("The request names another host than this machine: use localhost or {}.\n", address.ip()),
-        ),
-        RequestVerdict::NotFound => ("404 Not Found", here),
-        RequestVerdict::MethodNotAllowed => ("405 Method Not Allowed", here),
-        RequestVerdict::TooLarge => ("431 Request Header Fields Too Large", here),
-        _ => ("400 Bad Request", here),
-    }
 }
 
 /// The verdict on the first request of a connection; `None` if it ends before that.
@@ -264,15 +254,52 @@ fn text(telemetry: &Telemetry) -> String {
     let mut text = Exposition::default();
     text.family("build", None, "info", "The program that runs");
     text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    input(&mut text, telemetry);
+    let help = "Bytes of the input that were read, before anything is decompressed";
+    text.family("input_read_bytes", Some("bytes"), "counter", help);
+    text.sample("input_read_bytes_total", &[], telemetry.progress().read());
+    if let Some(total) = telemetry.progress().total() {
+        let help = "Bytes of the input in all; missing where that is not known";
+        text.family("input_size_bytes", Some("bytes"), "gauge", help);
+        text.sample("input_size_bytes", &[], total);
+    }
     let meters = telemetry.meters();
     if !meters.is_empty() {
-        stages(&mut text, &meters);
+        let mut counter = |name: &str, unit, help, count: fn(&FrameCounts) -> u64| {
+            text.family(name, unit, "counter", help);
+            for meter in &meters {
+                text.sample(&format!("{name}_total"), &[("stage", meter.stage())], count(&meter.figures().counts));
+            }
+        };
+        let help = "Frames that a stage took, rows of batches each; of a capture, packets";
+        counter("frames_in", None, help, |counts| counts.frames_in);
+        counter("frames_out", None, "Frames that a stage made, rows of batches each", |counts| counts.frames_out);
+        let help = "Bytes of traffic in the frames that a stage took";
+        counter("traffic_in_bytes", Some("bytes"), help, |counts| counts.bytes_in);
+        text.histogram("service_seconds", "Time a stage worked on a frame", &meters, |figures| &figures.service);
+        text.histogram("queue_seconds", "Time a frame waited for a stage", &meters, |figures| &figures.queue);
     }
-    notices_and_output(&mut text, telemetry);
+    text.family("notices", None, "counter", "Notices of what was skipped, lost or assumed");
+    for ((stage, what), count) in telemetry.notices() {
+        text.sample("notices_total", &[("stage", &stage), ("what", &what)], count);
+    }
+    let help = "Frames that came out of the last stage, rows of batches each";
+    text.family("output_frames", None, "counter", help);
+    for (kind, count) in telemetry.output() {
+        text.sample("output_frames_total", &[("kind", &kind)], count);
+    }
     text.0.push_str("# EOF\n");
     text.0
 }
+
+/// The bounds of histograms, in nanoseconds: three for every power of ten from 100 ns to 10 s.
+const BOUNDS_NS: [u64; 25] = {
+    let (mut bounds, mut at) = ([0; 25], 0);
+    while at < bounds.len() {
+        bounds[at] = [100, 250, 500][at % 3] * 10_u64.pow(at as u32 / 3);
+        at += 1;
+    }
+    bounds
+};
 
 /// A text of metric families (`OpenMetrics` 1.0, section "Text format"), whose names all begin alike.
 #[derive(Debug, Default)]
@@ -298,89 +325,25 @@ impl Exposition {
         }
     }
 
+    fn histogram(&mut self, name: &str, help: &str, meters: &[Meter], times: fn(&StageFigures) -> &Latency) {
+        self.family(name, Some("seconds"), "histogram", help);
+        for meter in meters {
+            let (figures, stage) = (meter.figures(), ("stage", meter.stage()));
+            let times = times(&figures);
+            let all = times.histogram().len();
+            self.sample(&format!("{name}_sum"), &[stage], number(times.sum().as_secs_f64()));
+            self.sample(&format!("{name}_count"), &[stage], all);
+            for bound in BOUNDS_NS {
+                let up_to_bound = times.histogram().count_between(0, bound);
+                self.sample(&format!("{name}_bucket"), &[("le", &number(bound as f64 / 1e9)), stage], up_to_bound);
+            }
+            self.sample(&format!("{name}_bucket"), &[("le", "+Inf"), stage], all);
+        }
+    }
+
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to memory does not fail.
         _ = writeln!(self.0, "{line}");
-    }
-}
-
-fn input(text: &mut Exposition, telemetry: &Telemetry) {
-    let help = "Bytes of the input that were read, before anything is decompressed";
-    text.family("input_read_bytes", Some("bytes"), "counter", help);
-    text.sample("input_read_bytes_total", &[], telemetry.progress().read());
-    if let Some(total) = telemetry.progress().total() {
-        let help = "Bytes of the input in all; missing where that is not known";
-        text.family("input_size_bytes", Some("bytes"), "gauge", help);
-        text.sample("input_size_bytes", &[], total);
-    }
-}
-
-fn stages(text: &mut Exposition, meters: &[Meter]) {
-    let help = "Frames that a stage took, rows of batches each; of a capture, packets";
-    counter(text, "frames_in", None, help, meters, |meter| meter.figures().counts.frames_in);
-    let help = "Frames that a stage made, rows of batches each";
-    counter(text, "frames_out", None, help, meters, |meter| meter.figures().counts.frames_out);
-    let help = "Bytes of traffic in the frames that a stage took";
-    counter(text, "traffic_in_bytes", Some("bytes"), help, meters, |meter| meter.figures().counts.bytes_in);
-    histogram(text, "service_seconds", "Time a stage worked on a frame", meters, |figures| &figures.service);
-    histogram(text, "queue_seconds", "Time a frame waited for a stage", meters, |figures| &figures.queue);
-}
-
-fn notices_and_output(text: &mut Exposition, telemetry: &Telemetry) {
-    text.family("notices", None, "counter", "Notices of what was skipped, lost or assumed");
-    for ((stage, what), count) in telemetry.notices() {
-        text.sample("notices_total", &[("stage", &stage), ("what", &what)], count);
-    }
-    let help = "Frames that came out of the last stage, rows of batches each";
-    text.family("output_frames", None, "counter", help);
-    for (kind, count) in telemetry.output() {
-        text.sample("output_frames_total", &[("kind", &kind)], count);
-    }
-}
-
-fn counter(
-    text: &mut Exposition,
-    name: &str,
-    unit: Option<&str>,
-    help: &str,
-    meters: &[Meter],
-    count: impl Fn(&Meter) -> u64,
-) {
-    text.family(name, unit, "counter", help);
-    for meter in meters {
-        text.sample(&format!("{name}_total"), &[("stage", meter.stage())], count(meter));
-    }
-}
-
-/// The bounds of histograms, in nanoseconds: three for every power of ten from 100 ns to 10 s.
-const BOUNDS_NS: [u64; 25] = {
-    let (mut bounds, mut at) = ([0; 25], 0);
-    while at < bounds.len() {
-        bounds[at] = [100, 250, 500][at % 3] * 10_u64.pow(at as u32 / 3);
-        at += 1;
-    }
-    bounds
-};
-
-fn histogram(
-    text: &mut Exposition,
-    name: &str,
-    help: &str,
-    meters: &[Meter],
-    times: impl Fn(&StageFigures) -> &Latency,
-) {
-    text.family(name, Some("seconds"), "histogram", help);
-    for meter in meters {
-        let (figures, stage) = (meter.figures(), ("stage", meter.stage()));
-        let times = times(&figures);
-        let all = times.histogram().len();
-        text.sample(&format!("{name}_sum"), &[stage], number(times.sum().as_secs_f64()));
-        text.sample(&format!("{name}_count"), &[stage], all);
-        for bound in BOUNDS_NS {
-            let up_to_bound = times.histogram().count_between(0, bound);
-            text.sample(&format!("{name}_bucket"), &[("le", &number(bound as f64 / 1e9)), stage], up_to_bound);
-        }
-        text.sample(&format!("{name}_bucket"), &[("le", "+Inf"), stage], all);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::telemetry::{FrameCounts, Tally};
+use crate::telemetry::Tally;
 
 fn server() -> MetricsServer {
     let telemetry = Telemetry::new();
