@@ -5,12 +5,12 @@
 //! program there always is one: it does not wait for what that program leaves behind. An external program may write
 //! fields that this version does not know and a later stage does: decoding and encoding would drop them.
 
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, PipeReader, Read, Write};
 
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_platform::runtime::{ChannelInput, Input, Interrupt, Outcome, Runnable, StreamInput};
 
-use crate::process::{ProgramOrigin, StageProgram};
+use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageProgram};
 use crate::recording::OutputRecorder;
 use crate::{SavedStream, registry};
 
@@ -68,7 +68,8 @@ impl Placement {
 
 pub(crate) enum LinkReceiver {
     Channel(ChannelInput),
-    Bytes(Box<dyn Read + Send>),
+    /// A pipe, and how the program that writes to it ends, if it is one.
+    Pipe(PipeReader, Option<ProgramEnd>),
     /// A saved stream in place of stages; it ends early when the run is interrupted.
     Saved(SavedStream, Interrupt),
 }
@@ -77,8 +78,8 @@ impl LinkReceiver {
     pub(crate) fn into_input(self) -> Box<dyn Input + Send> {
         match self {
             Self::Channel(input) => Box::new(input),
-            Self::Bytes(bytes) => Box::new(StreamInput::new(bytes)),
             Self::Saved(stream, interrupt) => Box::new(StreamInput::new(stream.input).until(interrupt)),
+            pipe @ Self::Pipe(..) => Box::new(StreamInput::new(pipe.into_bytes())),
         }
     }
 
@@ -86,7 +87,8 @@ impl LinkReceiver {
     pub(crate) fn into_bytes(self) -> Box<dyn Read + Send> {
         match self {
             Self::Channel(_) => Box::new(io::empty()),
-            Self::Bytes(bytes) => bytes,
+            Self::Pipe(reader, None) => Box::new(reader),
+            Self::Pipe(reader, Some(program)) => Box::new(HeldPipe::reader(reader, program, "output")),
             Self::Saved(stream, _) => stream.input,
         }
     }

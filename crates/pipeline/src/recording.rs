@@ -215,22 +215,15 @@ impl Pipeline {
                 stream.name
             )));
         };
-        self.check_next(stream, index)?;
-        Ok(index)
-    }
-
-    /// Checks that the stage after this index consumes what the maker of the stream makes, if both are standard
-    /// stages.
-    fn check_next(&self, stream: &SavedStream, index: usize) -> Result<(), ConfigError> {
-        let Some(next) = self.stages.get(index + 1).and_then(PipelineStage::entry) else { return Ok(()) };
-        let maker = &stream.hello.stage;
-        match (registry::find(maker), next.consumes) {
-            (Some(made), Some(consumed)) if made.makes != consumed => Err(ConfigError::usage(format!(
-                "{}: `{maker}` makes frames of kind `{}`, but `{}`, which comes next in this pipeline, works on \
+        // The stage after it works on what the maker of the stream makes, if both are standard stages.
+        let next = self.stages.get(index + 1).and_then(PipelineStage::entry);
+        match (registry::find(maker), next.and_then(|next| Some((next.name, next.consumes?)))) {
+            (Some(made), Some((next, consumed))) if made.makes != consumed => Err(ConfigError::usage(format!(
+                "{}: `{maker}` makes frames of kind `{}`, but `{next}`, which comes next in this pipeline, works on \
                  `{consumed}`",
-                stream.name, made.makes, next.name
+                stream.name, made.makes
             ))),
-            _ => Ok(()),
+            _ => Ok(index),
         }
     }
 }
@@ -354,7 +347,8 @@ impl PendingSave {
         let copy = file.writer().map_err(|error| error.to_string())?;
         let cannot = |error: io::Error| format!("{} cannot be written: {error}", path.display());
         let recording = Recording::new(copy, Compression::of_name(path)).map_err(cannot)?;
-        let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string());
+        let (sender, finished) = bounded(1);
+        let recorder = OutputRecorder { recording, name: path.display().to_string(), finished: sender };
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, finished }, recorder))
     }
 
@@ -382,19 +376,14 @@ fn may_be_replaced(path: &Path) -> io::Result<bool> {
 
 /// Records the output of one stage into a file. An error fails the run.
 pub(crate) struct OutputRecorder {
-    recording: Recording,
-    name: String,
-    finished: Sender<()>,
+    pub(crate) recording: Recording,
+    /// In messages.
+    pub(crate) name: String,
+    /// Is told after the summary that the recording is whole, and nothing if the stream was cut or could not be written.
+    pub(crate) finished: Sender<()>,
 }
 
 impl OutputRecorder {
-    /// A recorder into `recording`, called `name` in messages. The receiver is told after the summary that it
-    /// is whole, and nothing for a stream that was cut or could not be written.
-    pub(crate) fn new(recording: Recording, name: String) -> (Self, Receiver<()>) {
-        let (finished, receiver) = bounded(1);
-        (Self { recording, name, finished }, receiver)
-    }
-
     /// Ends the recording after its summary.
     pub(crate) fn end(self) -> io::Result<()> {
         self.recording.finish().map_err(|error| named(&self.name, &error))?;

@@ -146,8 +146,8 @@ impl PreparedRun {
         processes: &mut Vec<(usize, Arc<StageGroup>)>,
     ) -> Result<Option<LinkReceiver>, RunError> {
         let mut input = self.head.map(|stream| LinkReceiver::Saved(stream, interrupt.clone()));
-        // The pipe to the next placement, if that is a process, and how its other end learns that it has ended.
-        let mut stdin: Option<(PipeReader, ProgramEnd)> = None;
+        // How the process that comes next will end, if it is one.
+        let mut next_end: Option<ProgramEnd> = None;
         let mut index = 0;
         let mut placements = self.placements.into_iter().peekable();
         while let Some(placement) = placements.next() {
@@ -164,24 +164,23 @@ impl PreparedRun {
                 code: 1,
             };
             let before = input.take();
-            let next_process = match placements.peek() {
+            let own_end = next_end.take();
+            next_end = match placements.peek() {
                 Some(Placement::Process(program)) => Some(ProgramEnd::of(&program.name)),
                 _ => None,
             };
-            let mut pipe_on = |next: Option<ProgramEnd>| -> io::Result<Box<dyn Write + Send>> {
+            let mut pipe_on = || -> io::Result<Box<dyn Write + Send>> {
                 let (reader, writer) = wide_pipe()?;
-                Ok(if let Some(end) = next {
-                    stdin = Some((reader, end.clone()));
-                    Box::new(HeldPipe::writer(writer, end)?)
-                } else {
-                    input = Some(LinkReceiver::Bytes(Box::new(reader)));
-                    Box::new(writer)
+                input = Some(LinkReceiver::Pipe(reader, None));
+                Ok(match &next_end {
+                    Some(end) => Box::new(HeldPipe::writer(writer, end.clone())?),
+                    None => Box::new(writer),
                 })
             };
             match placement {
                 Placement::Thread(mut thread) => {
-                    let output: Box<dyn Output> = if next_process.is_some() {
-                        Box::new(StreamOutput::new(pipe_on(next_process).map_err(fail)?))
+                    let output: Box<dyn Output> = if next_end.is_some() {
+                        Box::new(StreamOutput::new(pipe_on().map_err(fail)?))
                     } else {
                         let most = if thread.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX };
                         let (output, receiver) = channel(self.queue_depth.min(most));
@@ -195,7 +194,7 @@ impl PreparedRun {
                     });
                 }
                 Placement::Forwarder(forwarder) => {
-                    let output = pipe_on(next_process).map_err(fail)?;
+                    let output = pipe_on().map_err(fail)?;
                     // It comes after a process or a saved stream, never after a channel.
                     let until = matches!(before, Some(LinkReceiver::Saved(..))).then_some(interrupt);
                     scope.spawn(move || {
@@ -204,19 +203,16 @@ impl PreparedRun {
                     });
                 }
                 Placement::Process(program) => {
-                    let (reads, end) = match stdin.take() {
-                        Some((reader, end)) => (reader.into(), end),
-                        None => (Stdio::inherit(), ProgramEnd::of(&program.name)),
+                    let end = own_end.unwrap_or_else(|| ProgramEnd::of(&program.name));
+                    // Two programs of ours share a pipe: to forward it would take a third longer.
+                    let stdin = match before {
+                        Some(LinkReceiver::Pipe(reader, _)) => reader.into(),
+                        _ => Stdio::inherit(),
                     };
                     let piped =
-                        wide_pipe().and_then(|(reader, writer)| Ok((reader, program.start(reads, writer.into())?)));
+                        wide_pipe().and_then(|(reader, writer)| Ok((reader, program.start(stdin, writer.into())?)));
                     let (reader, (child, group)) = piped.map_err(fail)?;
-                    if let Some(next) = next_process {
-                        // Two programs of ours share a pipe: to forward it would take a third longer.
-                        stdin = Some((reader, next));
-                    } else {
-                        input = Some(LinkReceiver::Bytes(Box::new(HeldPipe::reader(reader, end.clone(), "output"))));
-                    }
+                    input = Some(LinkReceiver::Pipe(reader, Some(end.clone())));
                     processes.push((first, group));
                     scope.spawn(move || {
                         let outcome = program.wait(child, &end, |line| repeat(&program.name, line));

@@ -26,7 +26,8 @@ fn stream() -> Vec<u8> {
 fn forwarded(bytes: Vec<u8>, interrupt: Option<&Interrupt>) -> (Vec<u8>, Option<Vec<u8>>, Outcome) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let recording = Recording::new(file.reopen().unwrap(), Compression::None).unwrap();
-    let (recorder, finished) = OutputRecorder::new(recording, "file".into());
+    let (sender, finished) = crossbeam_channel::bounded(1);
+    let recorder = OutputRecorder { recording, name: "file".into(), finished: sender };
     let (mut reader, writer) = pipe().unwrap();
     let forwarder = ByteForwarder { stage: "mine".into(), recorder: Some(recorder) };
     let reading = thread::spawn(move || {
