@@ -160,10 +160,11 @@ impl Layout {
         Self::publish(&staged, target)
     }
 
-    /// Where a file is written before it gets its place. Points have units of the same name.
+    /// Where a file is written before it gets its place. Points have units of the same name; no point has `=` in its own, which
+    /// a folder of its answers has here.
     pub(crate) fn staged(&self, target: &Path) -> PathBuf {
         let place = target.strip_prefix(&self.root).unwrap_or(target).to_string_lossy();
-        self.staging().join(place.replace('/', "+"))
+        self.staging().join(format!("={}", place.replace('/', "+")))
     }
 
     /// Moves a file that was written in the staging folder to its place.
