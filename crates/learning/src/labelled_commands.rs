@@ -8,7 +8,7 @@ use toml::Value;
 use crate::error::Result;
 use crate::labels::{LabelFile, MatchCounts, Tolerance};
 use crate::learning_run::{LearningOutcome, LearningRun};
-use crate::observed_commands::{ObservedCommand, OnNotice, SEGMENTER, command_times};
+use crate::observed_commands::{ObservedCommand, OnNotice, SEGMENTER, command_times, patient};
 use crate::size_basis::{choose_basis, labelled};
 use crate::training_set::LearningSettings;
 
@@ -54,9 +54,15 @@ impl LabelledCommands {
         on_notice: &mut OnNotice<'_>,
     ) -> Result<Self> {
         let run = LearningRun { labels, input, tolerance, settings };
-        let is_said = pipeline.option(SEGMENTER, "model").is_some_and(Value::is_str);
-        let outcome =
-            if is_said { run.learn_without_noise(pipeline, on_notice) } else { run.learn(pipeline, on_notice) }?;
+        let is_said = |key: &str| pipeline.option(SEGMENTER, key).is_some_and(Value::is_str);
+        if is_said("model") {
+            return Self::of(run.learn_without_noise(pipeline, on_notice)?, tolerance);
+        }
+        let mut outcome = run.learn(pipeline, on_notice)?;
+        if outcome.needs_more(settings) && pipeline.has(SEGMENTER) && !is_said("algorithm") {
+            // So few labels do not tell noise.
+            outcome = run.learn_without_noise(&patient(pipeline)?, &mut |_| {})?;
+        }
         Self::of(outcome, tolerance)
     }
 
