@@ -95,16 +95,15 @@ impl HelloScan {
             return ScanOutcome::Nothing { is_exhausted: false };
         }
         let known = self.tail.len();
-        self.tail.extend_from_slice(chunk.payload);
-        if let Some(offset) = self.tail.windows(HELLO).position(is_hello) {
-            let before = self.tail.get(offset..known).unwrap_or_default().to_vec();
+        let bytes = [&self.tail, chunk.payload].concat();
+        if let Some(offset) = bytes.windows(HELLO).position(is_hello) {
+            let before = bytes.get(offset..known).unwrap_or_default().to_vec();
             chunk.advance(offset.saturating_sub(known) as u64);
             return found(before, self.tail_ns, chunk);
         }
-        self.tail.drain(..self.tail.len().saturating_sub(HELLO - 1));
-        if chunk.hidden > 0 {
-            self.tail.clear();
-        }
+        // A buffer of its own, which does not keep the room for a whole segment.
+        let kept = if chunk.hidden > 0 { 0 } else { bytes.len().min(HELLO - 1) };
+        self.tail = bytes.get(bytes.len() - kept..).unwrap_or_default().to_vec();
         self.tail_ns = chunk.time_ns;
         self.scanned += length;
         ScanOutcome::Nothing { is_exhausted: self.scanned >= THOROUGH_HELLO }

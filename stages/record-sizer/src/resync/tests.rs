@@ -88,3 +88,12 @@ fn ssl2_hellos_need_a_plausible_length_and_version() {
     assert_eq!(ssl2_hello_length([0x00, 46, 1, 3, 1]), None);
     assert_eq!(ssl2_hello_length([0x80, 46, 4, 3, 1]), None);
 }
+
+#[test]
+fn a_scan_for_a_hello_keeps_no_room_for_the_segments_that_it_has_seen() {
+    let mut scan = HelloScan::new([0x5a; HEADER], 1);
+    for bytes in [&[0x5a; 9_000][..], &[0x5a; 3], &[0x5a; 9_000]] {
+        assert!(matches!(scan.chunk(chunk(bytes)), ScanOutcome::Nothing { is_exhausted: false }));
+        assert!(scan.tail.capacity() < 2 * HELLO, "{}", scan.tail.capacity());
+    }
+}
