@@ -20,9 +20,11 @@ pub struct HomeTraffic {
     by_size: Observation,
     /// The commands by the size that is seen.
     rows: Vec<SizeRow>,
+    /// Who sees each reply, where the model knows them one by one.
     with_replies: Option<Observation>,
-    /// Who sees their number: all that replies of one size show.
+    /// Who sees their number: all that replies of one size show, or those that the model counts.
     with_reply_count: Option<Observation>,
+    knows_single_replies: bool,
     commands: CommandTraffic,
 }
 
@@ -39,10 +41,14 @@ impl HomeTraffic {
             seen => seen,
         };
         let by_size = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
-        let observer = if model.single_replies.is_some() { Observer::Replies } else { Observer::ReplyCount };
-        let with_replies = see(observer)?;
-        let with_reply_count = see(Observer::ReplyCount)?;
-        let replies = with_replies.as_ref().map(|seen| ReplyTraffic::new(model, observer, seen)).unwrap_or_default();
+        let (with_replies, with_reply_count) = (see(Observer::Replies)?, see(Observer::ReplyCount)?);
+        let knows_single_replies = model.single_replies.is_some();
+        let (observer, seen) = if knows_single_replies {
+            (Observer::Replies, &with_replies)
+        } else {
+            (Observer::ReplyCount, &with_reply_count)
+        };
+        let replies = seen.as_ref().map(|seen| ReplyTraffic::new(model, observer, seen)).unwrap_or_default();
         let rows = seen_rows(&by_size);
         let bytes = PaddingCost::of(&rows, &PaddingPolicy::None).command_bytes;
         let merged = |mut seen: Observation| {
@@ -54,6 +60,7 @@ impl HomeTraffic {
             rows,
             with_replies: with_replies.map(merged),
             with_reply_count: with_reply_count.map(merged),
+            knows_single_replies,
             commands: CommandTraffic { bytes, a_day: commands_per_day, replies },
         })
     }
@@ -101,7 +108,8 @@ impl HomeTraffic {
 
     /// What is learned from padded commands of records of their own with their replies.
     fn with_replies(&self, policy: &PaddingPolicy, form: ReplyForm) -> Option<Learned<KeyFigures>> {
-        let seen = if form == ReplyForm::OneSize { &self.with_reply_count } else { &self.with_replies };
+        let is_counted = form == ReplyForm::OneSize || !self.knows_single_replies;
+        let seen = if is_counted { &self.with_reply_count } else { &self.with_replies };
         seen.as_ref().map(|seen| padded(seen, &PaddedOutputs::new(seen, policy)))
     }
 }
