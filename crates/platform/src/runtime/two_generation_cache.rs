@@ -14,12 +14,23 @@ use foldhash::fast::RandomState;
 /// A bound that is known where the cache is declared is a part of its type, as in `TwoGenerationCache<u64, Flow, 1000>`.
 #[derive(Debug)]
 pub struct TwoGenerationCache<K, V, const MAX_WEIGHT: usize = 0> {
-    /// With the weights of the values.
-    young: HashMap<K, (V, usize), RandomState>,
-    old: HashMap<K, (V, usize), RandomState>,
+    young: HashMap<K, Weighted<V>, RandomState>,
+    old: HashMap<K, Weighted<V>, RandomState>,
     young_weight: usize,
     generation_weight: usize,
     evicted: u64,
+}
+
+#[derive(Debug)]
+struct Weighted<V> {
+    value: V,
+    weight: usize,
+}
+
+impl<V: Default> Default for Weighted<V> {
+    fn default() -> Self {
+        Self { value: V::default(), weight: 1 }
+    }
 }
 
 impl<K, V> TwoGenerationCache<K, V> {
@@ -50,12 +61,12 @@ impl<K: Eq + Hash + Clone, V, const MAX_WEIGHT: usize> TwoGenerationCache<K, V, 
         {
             self.insert_young(key.clone(), used);
         }
-        self.young.get(key).map(|(value, _)| value)
+        self.young.get(key).map(|kept| &kept.value)
     }
 
     /// The value of a key; this does not count as a use.
     pub fn peek(&self, key: &K) -> Option<&V> {
-        self.young.get(key).or_else(|| self.old.get(key)).map(|(value, _)| value)
+        self.young.get(key).or_else(|| self.old.get(key)).map(|kept| &kept.value)
     }
 
     /// The value of a key, which is the default value of weight 1 if there was none; this counts as a use.
@@ -65,32 +76,32 @@ impl<K: Eq + Hash + Clone, V, const MAX_WEIGHT: usize> TwoGenerationCache<K, V, 
         V: Default,
     {
         if self.young_weight >= self.generation_weight && !self.young.contains_key(&key) {
-            let used = self.old.remove(&key).unwrap_or_else(|| (V::default(), 1));
+            let used = self.old.remove(&key).unwrap_or_default();
             self.insert_young(key.clone(), used);
         }
         match self.young.entry(key) {
-            Entry::Occupied(known) => &mut known.into_mut().0,
+            Entry::Occupied(known) => &mut known.into_mut().value,
             Entry::Vacant(new) => {
                 let used = if self.old.is_empty() { None } else { self.old.remove(new.key()) };
-                let used = used.unwrap_or_else(|| (V::default(), 1));
-                self.young_weight += used.1;
-                &mut new.insert(used).0
+                let used = used.unwrap_or_default();
+                self.young_weight += used.weight;
+                &mut new.insert(used).value
             }
         }
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.young.values_mut().chain(self.old.values_mut()).map(|(value, _)| value)
+        self.young.values_mut().chain(self.old.values_mut()).map(|kept| &mut kept.value)
     }
 
     /// Replaces the value of a key. A value heavier than half of the cache is not kept.
     pub fn remember(&mut self, key: K, value: V, weight: usize) {
-        if let Some((_, before)) = self.young.remove(&key) {
-            self.young_weight -= before;
+        if let Some(before) = self.young.remove(&key) {
+            self.young_weight -= before.weight;
         }
         self.old.remove(&key);
         if weight <= self.generation_weight {
-            self.insert_young(key, (value, weight));
+            self.insert_young(key, Weighted { value, weight });
         }
     }
 
@@ -98,16 +109,16 @@ impl<K: Eq + Hash + Clone, V, const MAX_WEIGHT: usize> TwoGenerationCache<K, V, 
         self.evicted
     }
 
-    fn insert_young(&mut self, key: K, (value, weight): (V, usize)) {
-        if self.young_weight + weight > self.generation_weight {
+    fn insert_young(&mut self, key: K, value: Weighted<V>) {
+        if self.young_weight + value.weight > self.generation_weight {
             self.evicted += self.old.len() as u64;
             // The tables keep their storage.
             self.old.clear();
             std::mem::swap(&mut self.young, &mut self.old);
             self.young_weight = 0;
         }
-        self.young_weight += weight;
-        self.young.insert(key, (value, weight));
+        self.young_weight += value.weight;
+        self.young.insert(key, value);
     }
 }
 

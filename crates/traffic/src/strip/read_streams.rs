@@ -25,9 +25,22 @@ pub(crate) struct ReadStreams {
     bytes: usize,
 }
 
-/// Where a piece begins, and which of several it is: they stand at one number where another connection on the same ports
-/// has the same numbers.
-type Place = (u32, u8);
+/// Where a piece begins. At one number stand several where another connection on the same ports has the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    sequence: u32,
+    nth: u8,
+}
+
+impl Place {
+    fn first(sequence: u32) -> Self {
+        Self { sequence, nth: 0 }
+    }
+
+    fn last(sequence: u32) -> Self {
+        Self { sequence, nth: u8::MAX }
+    }
+}
 
 impl ReadStreams {
     pub(crate) fn add(&mut self, flow: u64, read: &ReadBytes) {
@@ -35,9 +48,9 @@ impl ReadStreams {
         let mut sequence = read.sequence;
         for piece in read.bytes.chunks(MAX_PIECE) {
             let pieces = self.pieces.entry(stream).or_default();
-            let there = || pieces.range((sequence, 0)..=(sequence, u8::MAX));
-            let nth = there().next_back().map_or(Some(0), |((_, last), _)| last.checked_add(1));
-            let next = nth.map(|nth| (sequence, nth));
+            let there = || pieces.range(Place::first(sequence)..=Place::last(sequence));
+            let nth = there().next_back().map_or(Some(0), |(last, _)| last.nth.checked_add(1));
+            let next = nth.map(|nth| Place { sequence, nth });
             let shorter = there().find(|(_, known)| piece.starts_with(known)).map(|(place, _)| *place);
             let is_known = there().any(|(_, known)| known.starts_with(piece));
             if let Some(place) = shorter.or(next).filter(|_| !is_known) {
@@ -72,9 +85,10 @@ impl ReadStreams {
         let first = sequence.wrapping_sub(MAX_PIECE as u32 - 1);
         let end = sequence.wrapping_add(payload.len() as u32);
         let (last, end_after_wrap) = if first <= end { (end, 0) } else { (u32::MAX, end) };
-        let near = pieces.range((first, 0)..=(last, u8::MAX)).chain(pieces.range(..(end_after_wrap, 0)));
-        let places = near.filter_map(|((at, _), piece)| {
-            let offset = i64::from(at.wrapping_sub(sequence).cast_signed());
+        let near =
+            pieces.range(Place::first(first)..=Place::last(last)).chain(pieces.range(..Place::first(end_after_wrap)));
+        let places = near.filter_map(|(at, piece)| {
+            let offset = i64::from(at.sequence.wrapping_sub(sequence).cast_signed());
             let start = usize::try_from(offset.max(0)).ok()?;
             let skipped = usize::try_from((-offset).max(0)).ok()?;
             let piece = piece.get(skipped..)?;

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn weight<K, V>(generation: &HashMap<K, (V, usize), RandomState>) -> usize {
-    generation.values().map(|(_, weight)| weight).sum()
+fn weight<K, V>(generation: &HashMap<K, Weighted<V>, RandomState>) -> usize {
+    generation.values().map(|kept| kept.weight).sum()
 }
 
 proptest! {
