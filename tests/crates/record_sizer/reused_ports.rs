@@ -153,7 +153,7 @@ fn seen_from_the_middle(
 /// The second connection brings the byte that would come next of the first one, or ends where that does: its hello, and
 /// other bytes where those of the first one stood, tell that it is of its own.
 #[test]
-fn what_follows_a_hello_covers_what_was_seen_of_the_connection_before() {
+fn a_hello_and_its_data_cover_what_was_seen_of_the_connection_before() {
     let [to, from] = [false, true];
     for (name, back, seen_from, first, second) in [
         ("a byte more", [0, 1], 8, [(to, 20), (from, 20), (to, 20)], [(to, 47), (to, 20)]),
