@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the tables of evaluation.md: simulates homes, learns and evaluates, by the program alone.
+# Prints the tables of figures.md: simulates homes, learns and evaluates, by the program alone.
 #
 #   docs/evaluation.sh [homes|unlabelled|large|change|parameters|recurring|quiet|curve|procedures|segmenters|speed]
 #
@@ -256,9 +256,9 @@ procedures() {
     header procedure
     learn procedures "$work/procedures/learn.csv" "$work/robust.toml"
     learn procedures "$work/procedures/learn.csv" "$work/paper.toml" --method paper
-    evaluate procedures "$work/robust.toml" | row 'robust fit, learned pruning'
-    evaluate procedures "$work/robust.toml" --set pruner.mode=paper | row 'robust fit, pruning of the paper'
-    evaluate procedures "$work/paper.toml" --set pruner.mode=paper | row 'all as the paper'
+    evaluate procedures "$work/robust.toml" | row 'robust fit, learned pruning' procedures
+    evaluate procedures "$work/robust.toml" --set pruner.mode=paper | row 'robust fit, pruning of the paper' procedures
+    evaluate procedures "$work/paper.toml" --set pruner.mode=paper | row 'all as the paper' procedures
 }
 
 # Each algorithm of the segmenter, with one model, on homes that some of them find hard.
@@ -273,7 +273,7 @@ segmenters() {
         learn $name "$work/$name/learn.csv" "$work/$name/model.toml"
         for algorithm in gap record adaptive learned; do
             evaluate $name "$work/$name/model.toml" --set command-segmenter.algorithm=$algorithm \
-                | row "$algorithm, $name"
+                | row "$algorithm, $name" $name
         done
     done
 }

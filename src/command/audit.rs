@@ -39,7 +39,7 @@ use super::shared_options::share;
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
     sizeleak audit --model model.toml --tunnel wireguard --background 5:home.pcap\n\n\
     Nothing is sampled: all commands that the inventory allows are summed over. The observer has the model and the prior, \
-    and guesses as well as these allow. docs/audit.md explains every figure. `sizeleak measure` says what labelled \
+    and guesses as well as these allow. docs/method.md explains every figure. `sizeleak measure` says what labelled \
     captures show, and `sizeleak pad` what hides commands.")]
 pub(crate) struct Arguments {
     #[command(flatten)]

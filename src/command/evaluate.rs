@@ -59,7 +59,7 @@ use super::traffic_input::both_pipelines;
     are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
     and is reported as undecided (`--set decomposer.limit=N` lists more).\n\n\
     Differences between several pipelines are paired, as the commands are the same in each; `*` marks one whose interval \
-    excludes 0. docs/evaluation.md explains every figure.")]
+    excludes 0. docs/method.md explains every figure.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,

@@ -41,7 +41,7 @@ use super::session::Session;
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml\n\n\
     It is measured how often an observer is right who learned from the labelled commands before; no model is needed. \
     With `--model` it is also measured how often the observer of `sizeleak audit` is right there, beside what the \
-    model says. docs/audit.md explains every figure, docs/reference.md the keys of `--format json`.")]
+    model says. docs/method.md explains every figure, docs/reference.md the keys of `--format json`.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,

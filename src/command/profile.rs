@@ -24,7 +24,7 @@ use super::traffic_input::AnswersInput;
     sizeleak profile february.frames --add home.profile.toml -o home.profile.toml\n  \
     sizeleak profile spring.frames --until 2026-04-01 -o home.profile.toml\n  \
     sizeleak profile results/identifications --time-zone Europe/Berlin -o homes.profile.toml\n\n\
-    The profile is TOML, which docs/profiles.md explains. It says as much about the people of a home as the answers do: \
+    The profile is TOML, which docs/guide.md explains. It says as much about the people of a home as the answers do: \
     keep it as you keep those.")]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `docs/evaluation.sh` prints the tables of `docs/evaluation.md`, here for a few commands.
+//! `docs/evaluation.sh` prints the tables of `docs/figures.md`, here for a few commands.
 
 use std::process::{Command, Output};
 

@@ -13,7 +13,7 @@
 //! nearly tell n, so few n have to be looked at; those left out are known to matter less than a set share, since they
 //! all are less likely than a threshold, and sizes alone have a known probability ([`ReplyInference`]).
 //!
-//! The prior is that of the decomposer's table (`docs/inference.md`), to rounding. This crate knows the model, but no
+//! The prior is that of the decomposer's table (`docs/method.md`), to rounding. This crate knows the model, but no
 //! frames and no stages.
 
 mod action_group;

@@ -19,7 +19,7 @@ use crate::step_habits::StepHabits;
 use crate::symmetric::{Symmetric, dot};
 
 /// The standard deviation of log-factors between households. Of .5, .7 and 1, .7 answers homes with routines and homes of
-/// product form best (`docs/evaluation.md`).
+/// product form best (`docs/figures.md`).
 const DEVIATION: f64 = 0.7;
 
 /// How many commands the numbers of actions to start from weigh.

@@ -220,7 +220,7 @@ fn is_connected(set: u32, classes: &(impl Iterator<Item = u32> + Clone)) -> bool
 impl Limits {
     /// The classes in an order that keeps few conditions open at a time: the next class is always the one after which
     /// the open conditions can be used up in the fewest ways. Whoever gives devices to actions does it in this order, so
-    /// that the share of free devices (see `docs/inference.md`) is the same everywhere.
+    /// that the share of free devices (see `docs/method.md`) is the same everywhere.
     pub fn class_order(&self) -> Vec<usize> {
         let mut rest: Vec<usize> = (0..self.classes()).collect();
         let mut order = Vec::with_capacity(rest.len());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sizeleak_frame::{Actions, Candidate, Identification};
 
 /// How uncertain habits are before anything is seen: the standard deviation of the logarithm by which a home uses an
-/// action more or less than its labels say, as answers take it (`docs/inference.md`).
+/// action more or less than its labels say, as answers take it (`docs/method.md`).
 const HABITS: f64 = 0.7;
 
 /// Habits that are further from the learned ones than so many standard deviations are not reckoned with.

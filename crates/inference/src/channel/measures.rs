@@ -1,4 +1,4 @@
-//! How much a channel gives away, by every measure that `docs/audit.md` explains.
+//! How much a channel gives away, by every measure that `docs/method.md` explains.
 //!
 //! With the prior π(A), the channel C(t | A) and their product J(A, t), all sums and maxima are over secrets A and
 //! outputs t. Secrets of one row have the same C(t | A), so that max over A of J is that of π times C, and everything
