@@ -2,13 +2,16 @@
 """Writes the last part of docs/reference.md from the docstrings of the package: document.py [--check]."""
 
 import inspect
+import re
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import sizeleak
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
+COLUMNS = 120
 PARTS = {
     "Streams": ("records", "commands", "identify", "Stream"),
     "Results": ("survey", "learn", "evaluate", "compare", "audit", "pad", "profile", "detect", "simulate", "plot"),
@@ -37,35 +40,45 @@ nfstream 7 MB/s, pyshark 15 MB/s. Memory peaks at 69 MB for 1 GB and at 70 MB fo
 
 
 def described(name: str) -> str:
-    """A heading with the signature, the docstring, and the public methods of a class."""
+    """An item of a list: the call, the docstring, and below it the public methods of a class."""
     item = getattr(sizeleak, name)
-    signature = (
-        "" if inspect.isclass(item) and issubclass(item, (sizeleak.Frame, Exception)) else inspect.signature(item)
+    # What the package makes itself is shown without a call.
+    made_here = inspect.isclass(item) and issubclass(
+        item, (sizeleak.Frame, sizeleak.Report, sizeleak.Stream, sizeleak.Figure, Exception)
     )
-    call = f"```python\n{shortened(name + str(signature))}\n```"
-    lines = [f"#### `{name}`", "", call, "", inspect.getdoc(item) or ""]
+    call = name if made_here else name + shortened(inspect.signature(item))
+    lines = [entry("", call, inspect.getdoc(item) or "")]
     members = vars(item).items() if inspect.isclass(item) else []
     for member, value in members:
         text = inspect.getdoc(value) if not member.startswith("_") else None
         if text and (callable(value) or isinstance(value, (property, classmethod))):
             call = "" if isinstance(value, property) else "()"
-            item = f"- `{member}{call}`: {' '.join(text.split())}"
-            lines += ["", textwrap.fill(item, 118, subsequent_indent="  ", break_on_hyphens=False)]
-    return "\n".join(lines) + "\n"
+            lines.append(entry("  ", member + call, text))
+    return "\n".join(lines)
 
 
-def shortened(signature: str) -> str:
-    """A call without the folders of its types, in lines of at most 100 columns."""
-    for module in ("_stages", "_files", "_reports", "_streams", "_frames"):
-        signature = signature.replace(f"sizeleak.{module}.", "")
-    return textwrap.fill(signature.replace("'", ""), 100, subsequent_indent="    ", break_long_words=False)
+def entry(indent: str, call: str, text: str) -> str:
+    """A call and what it does, in lines of at most 120 columns: in one line, or each begins one."""
+    head, text = f"{indent}- `{call}`:", " ".join(text.split())
+    if len(head) + 1 + len(text) <= COLUMNS:
+        return f"{head} {text}"
+    fill = partial(textwrap.fill, width=COLUMNS, break_on_hyphens=False, break_long_words=False)
+    indent += "  "
+    return fill(head, subsequent_indent=indent) + "\n" + fill(text, initial_indent=indent, subsequent_indent=indent)
+
+
+def shortened(signature: inspect.Signature) -> str:
+    """A signature without the folders of its types, and without those that say nothing."""
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(signature))
+    text = re.sub(r"sizeleak\._\w+\.", "", text)
+    return text.replace(": Any = ", "=").replace(": Any", "").removesuffix(" -> None")
 
 
 def page() -> str:
     """The whole page: what stands before the part, as it is, and the part."""
     before, _, _ = FILE.read_text(encoding="utf-8").partition(INTRODUCTION.splitlines()[0] + "\n")
-    parts = [f"### {part}\n\n" + "\n".join(described(name) for name in names) for part, names in PARTS.items()]
-    return before + INTRODUCTION + "\n" + "\n".join(parts)
+    parts = [f"\n### {part}\n\n" + "\n".join(map(described, names)) + "\n" for part, names in PARTS.items()]
+    return before + INTRODUCTION + "".join(parts)
 
 
 def main() -> None:
