@@ -44,7 +44,7 @@ use super::traffic_input::Answers;
     detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \
     sizeleak plot home.profile.toml --gateway 192.168.1.20 -o habits.svg\n  \
     sizeleak pad --model model.toml --format json | sizeleak plot --title '' -o padding.pdf\n\n\
-    docs/report.md says what each figure shows. `--font-size` enlarges lines and marks too. `--title ''` leaves out title \
+    docs/guide.md says what each figure shows. `--font-size` enlarges lines and marks too. `--title ''` leaves out title \
     and explanation, for figures with a caption. PNG and PDF are in packages, and where `cargo install` had `--features \
     figures`.")]
 pub(crate) struct Arguments {

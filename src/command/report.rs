@@ -126,7 +126,7 @@ fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>)
     sizeleak report --model model.toml --quick --format markdown > report.md\n\n\
     Files are told apart by content. What is not given is left out, and the page says what to give. It is one file, which \
     loads nothing and sends nothing, and holds sums over many commands: no single command, and no time of a single event. \
-    docs/report.md explains it.")]
+    docs/guide.md explains it.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) captures: LabelledCaptures,

@@ -1,4 +1,4 @@
-//! Real gateways: `docs/learning.md` as tests, on tables of sizes that others measured.
+//! Real gateways: what `docs/guide.md` says of them as tests, on tables of sizes that others measured.
 
 use std::fs;
 use std::path::{Path, PathBuf};

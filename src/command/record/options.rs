@@ -28,7 +28,7 @@ const END: &str = "End";
     \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \
     `--do-lines`, one process gets all of them, and answers each by the line `ok`, or by why it was not sent.\n\n\
     Every second command is held back, to test the model with it. Recording stops when all sizes are certain, when more \
-    commands would not help, at a limit, or on Ctrl-C. Named again, a folder goes on where it was stopped. docs/learning.md \
+    commands would not help, at a limit, or on Ctrl-C. Named again, a folder goes on where it was stopped. docs/guide.md \
     says what it holds, and shows how to drive gateways.")]
 pub(crate) struct Arguments {
     /// The devices; those with `safe = false` are left out
