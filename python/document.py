@@ -64,7 +64,10 @@ def entry(indent: str, call: str, text: str) -> str:
         return f"{head} {text}"
     fill = partial(textwrap.fill, width=COLUMNS, break_on_hyphens=False, break_long_words=False)
     indent += "  "
-    return fill(head, subsequent_indent=indent) + "\n" + fill(text, initial_indent=indent, subsequent_indent=indent)
+    # Code in a text stays in one line.
+    text = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    text = fill(text, initial_indent=indent, subsequent_indent=indent).replace("\0", " ")
+    return fill(head, subsequent_indent=indent) + "\n" + text
 
 
 def shortened(signature: inspect.Signature) -> str:
