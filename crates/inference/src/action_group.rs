@@ -4,7 +4,6 @@ use sizeleak_model::{Multiples, Pmf, Prior, SingleReplies};
 
 use crate::device_limits::DeviceLimits;
 
-/// An action with its sizes in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SizedAction {
     /// Its index in the model's list.
@@ -29,11 +28,9 @@ pub(crate) struct ActionGroup {
     pub(crate) greatest: Vec<Vec<Pmf>>,
 }
 
-/// The groups of a home with what their numbers need.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {
     pub(crate) list: Vec<ActionGroup>,
-    /// How many replies of each class any command has.
     pub(crate) per_command: Vec<u32>,
     pub(crate) devices: DeviceLimits,
     /// What each number of actions weighs, from 0.

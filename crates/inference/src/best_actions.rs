@@ -35,7 +35,6 @@ const MEMBERS_SHARE: f64 = 0.99;
 /// The most steps of the search within known numbers.
 const MAX_STEPS: u64 = 1_000_000;
 
-/// Actions that explain a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InferredActions {
     /// Indices of the actions in the model's list, in that order, each with how often it occurs.
@@ -48,7 +47,6 @@ pub struct InferredActions {
     pub probability: f64,
 }
 
-/// The most probable actions of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MostProbable {
     /// ln Σ over the given sums of weight · P(sum, replies); −∞ if no actions explain both.
@@ -92,9 +90,6 @@ pub(crate) struct Member {
 
 impl ReplyInference {
     /// The most probable actions with one of some sums, given the replies: as many as matter, at most `limit`.
-    ///
-    /// # Errors
-    /// [`Beyond`].
     pub fn most_probable(
         &self,
         seen: &SeenReplies,
@@ -106,7 +101,6 @@ impl ReplyInference {
         Ok(self.explain(seen, sums, range, f64::NEG_INFINITY)?.most_probable(sums, limit))
     }
 
-    /// What numbers of actions are, whatever the replies.
     pub(crate) fn group_sums(&self, Numbers { of_groups, prior, .. }: &Numbers) -> GroupSums {
         let groups = &self.groups.list[..];
         let of_number = |(group, number): (&ActionGroup, &u32)| group.sums.get(*number as usize).cloned();

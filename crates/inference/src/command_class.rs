@@ -57,7 +57,6 @@ pub(crate) struct Occurrence {
 
 type BySum = HashMap<i64, Arc<CommandClass>, RandomState>;
 
-/// The classes that were looked for.
 #[derive(Debug, Default)]
 pub(crate) struct CommandClasses {
     /// By the replies, then by the sum.
@@ -183,7 +182,6 @@ impl CommandClass {
         class
     }
 
-    /// The most actions that one of its commands has.
     pub(crate) fn most_actions(&self) -> usize {
         self.of_numbers.iter().rposition(|prior| *prior > 0.0).map_or(0, |at| at + 1)
     }

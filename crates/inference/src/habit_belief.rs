@@ -28,7 +28,6 @@ pub(crate) const ODD: f64 = 3e-3;
 /// How probable it is that a household's habits change between two commands.
 const CHANGE: f64 = 0.02;
 
-/// How much commands come again.
 #[derive(Debug, Clone, Copy)]
 struct Recurrence {
     /// How many commands the base weighs beside those that were seen; without end where nothing comes again.
@@ -37,7 +36,6 @@ struct Recurrence {
     at_first: f64,
 }
 
-/// Which commands count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Memory {
     All,
@@ -58,7 +56,6 @@ const RECURRENCES: [Recurrence; 6] = [
     Recurrence { strength: 10.0, memory: Memory::Latest, at_first: 0.02 },
 ];
 
-/// A number for each of them.
 pub(crate) type ByRecurrence = [f64; RECURRENCES.len()];
 
 /// How probable each is where commands come again.
@@ -104,9 +101,7 @@ pub(crate) struct SeenClasses {
 /// A class as it was seen. Beliefs are copied whenever another state begins to be followed, so that copies are cheap.
 #[derive(Debug, Clone)]
 struct SeenClass {
-    /// The sum of the sizes of its actions in bytes.
     sum: i64,
-    /// How many replies of each class it has.
     class_counts: Arc<[u32]>,
     times: Times,
 }
@@ -316,7 +311,6 @@ impl SeenClasses {
         1.0 / (strength * self.unit[memory as usize] + self.all[memory as usize])
     }
 
-    /// Where the classes with a sum are.
     fn with_sum(&self, sum: i64) -> Range<usize> {
         let begin = self.classes.partition_point(|class| class.sum < sum);
         begin..begin + self.classes[begin..].iter().take_while(|class| class.sum == sum).count()

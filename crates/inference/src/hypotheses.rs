@@ -47,7 +47,6 @@ pub enum Beside {
     LearnedHabitsSoFar,
 }
 
-/// How probable a state is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StateBelief {
     /// Whatever the habits.
@@ -59,7 +58,6 @@ pub struct StateBelief {
     pub since_ns: Option<i64>,
 }
 
-/// What is believed of a flow.
 #[derive(Debug, Clone, Default)]
 pub struct Belief {
     /// After the last command, by state. Empty before the first one: messages are as they were learned.
@@ -140,9 +138,6 @@ impl Hypotheses {
 
     /// What a command may be. Its size and replies have a probability by the learned habits in each state, without commands
     /// that recur, as a multiple of a unit that is given as a logarithm.
-    ///
-    /// # Errors
-    /// [`Beyond`].
     pub fn possible(
         &self,
         by_habit: Vec<f64>,

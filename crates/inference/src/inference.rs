@@ -29,17 +29,14 @@ pub struct ReplyInference {
     greatest: i64,
     /// Commands that recur by the model, as far as devices allow them.
     pub(crate) recurring: Vec<RecurringCommand>,
-    /// The share of commands that do not.
     pub(crate) not_recurring: f64,
 }
 
 #[derive(Debug)]
 pub(crate) struct RecurringCommand {
     pub(crate) actions: Vec<(u32, u32)>,
-    /// How probable each sum of its sizes is.
     pub(crate) sums: Pmf,
     pub(crate) class_counts: Vec<u32>,
-    /// Its share of all commands.
     pub(crate) share: f64,
 }
 
@@ -104,9 +101,6 @@ impl ReplyInference {
     }
 
     /// ln Σ weight · P(sum), whatever the replies; −∞ where it is 0.
-    ///
-    /// # Errors
-    /// [`Beyond`].
     pub fn ln_size(&self, sums: &[WeightedSum]) -> Result<f64, Beyond> {
         let totals = || self.groups.devices.size_totals(&self.groups.number_weights, &self.of_class);
         let totals = self.size_totals.get_or_init(totals).as_ref().ok_or(Beyond::TooManyNumbers)?;
@@ -116,9 +110,6 @@ impl ReplyInference {
     }
 
     /// The same by the learned habits, with commands that recur.
-    ///
-    /// # Errors
-    /// [`Beyond`].
     pub fn ln_learned_size(&self, sums: &[WeightedSum]) -> Result<f64, Beyond> {
         let of_command = |one: &RecurringCommand| -> f64 {
             one.share * sums.iter().map(|sum| sum.weight * one.sums.at(sum.bytes)).sum::<f64>()
@@ -129,9 +120,6 @@ impl ReplyInference {
 
     /// What explains the replies to a command if its actions have one of some sums. Other sums from `range[0]` to `range[1]`
     /// bytes can be asked of it too. It is exact to a share of what is found, or of another probability, given as a logarithm.
-    ///
-    /// # Errors
-    /// [`Beyond`].
     pub fn explain(
         &self,
         seen: &SeenReplies,

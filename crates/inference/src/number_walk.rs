@@ -312,7 +312,6 @@ struct Part<'a> {
     known_of_one: [Vec<Option<usize>>; 2],
     known: HashMap<Vec<u32>, usize, RandomState>,
     computed: Vec<f64>,
-    /// Room for a key.
     key: Vec<u32>,
 }
 

@@ -25,7 +25,6 @@ const DEVIATION: f64 = 0.7;
 /// How many commands the numbers of actions to start from weigh.
 const KNOWN_NUMBERS: f64 = 6.0;
 
-/// How fast a household changes its habits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pace {
     /// After so many commands, factors on the learned prior are no more known.

@@ -79,9 +79,6 @@ pub struct Combination<'a> {
 
 impl CommandSpace {
     /// All commands of a home's actions, as probable as `premises` say.
-    ///
-    /// # Errors
-    /// [`SpaceError`].
     pub fn new<'a>(home: impl Into<Home<'a>>, premises: &Premises) -> Result<Self, SpaceError> {
         let home = home.into();
         let smallest = home.actions.iter().map(|action| action.size).min();
@@ -239,9 +236,6 @@ impl CommandSpace {
     }
 
     /// Checks that there are not too many combinations of parts.
-    ///
-    /// # Errors
-    /// [`SpaceError::TooMany`] if there are.
     pub fn check(&self, parts: &[Part]) -> Result<(), SpaceError> {
         let combinations = self.combinations(parts);
         // Between how many sizes the commands of a combination are.

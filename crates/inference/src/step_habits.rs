@@ -35,7 +35,6 @@ pub(crate) struct StepHabits {
     known: Mutex<KnownClasses>,
 }
 
-/// What classes weigh.
 #[derive(Debug, Default)]
 struct KnownClasses {
     /// P(class) by the belief.
@@ -81,12 +80,10 @@ impl StepHabits {
         *known.weights.entry(class.id).or_insert_with(|| class.weight(&self.shares, &self.factors))
     }
 
-    /// Forgets what classes weigh.
     pub(crate) fn forget(&self) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = KnownClasses::default();
     }
 
-    /// How many numbers the known moments of classes take.
     #[cfg(test)]
     pub(crate) fn known_numbers(&self) -> usize {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +163,6 @@ impl ClassMoments {
         own
     }
 
-    /// How many numbers it has.
     fn numbers(&self) -> usize {
         self.of_numbers.len() + self.counts.len() + self.squares.values.len()
     }

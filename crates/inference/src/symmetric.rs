@@ -15,7 +15,6 @@ impl Symmetric {
         Self { size, values: vec![0.0; size * size] }
     }
 
-    /// The unit matrix times a factor.
     pub(crate) fn diagonal(size: usize, factor: f64) -> Self {
         let mut matrix = Self::zero(size);
         for at in 0..size {
@@ -43,7 +42,6 @@ impl Symmetric {
         }
     }
 
-    /// Adds another matrix times a factor.
     pub(crate) fn add(&mut self, other: &Self, factor: f64) {
         for (value, other) in self.values.iter_mut().zip(&other.values) {
             *value += factor * other;
@@ -56,7 +54,6 @@ impl Symmetric {
         }
     }
 
-    /// The product with a vector.
     pub(crate) fn times(&self, vector: &[f64]) -> Vec<f64> {
         self.values.chunks_exact(self.size).map(|row| dot(row, vector)).collect()
     }

@@ -66,17 +66,14 @@ pub struct Measures {
     pub sets: Vec<SetSizes>,
 }
 
-/// Several guesses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Tries {
     pub tries: usize,
     /// The probability that one of them is right before anything is seen.
     pub guessing: f64,
-    /// The same afterwards.
     pub named: f64,
 }
 
-/// How often an observer is certain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Certainty {
     pub posterior: f64,
@@ -89,7 +86,6 @@ pub struct Certainty {
 pub struct SetSizes {
     pub from: f64,
     pub to: f64,
-    /// The probability of these outputs.
     pub probability: f64,
 }
 
@@ -190,13 +186,9 @@ fn set_sizes(seen: &SeenOutputs) -> Vec<SetSizes> {
 /// The measures by which channels of many outputs are compared: those of [`Measures`] that need no pairs of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KeyFigures {
-    /// V₀, as [`Measures::guessing`].
     pub guessing: f64,
-    /// V, as [`Measures::named`].
     pub named: f64,
-    /// V / V₀, as [`Measures::times_guessing`].
     pub times_guessing: f64,
-    /// I(A; T), as [`Measures::information_bits`].
     pub information_bits: f64,
     /// As [`Measures::worst_posterior`], over outputs that are probable enough.
     pub worst_posterior: f64,
@@ -204,7 +196,6 @@ pub struct KeyFigures {
     pub smallest_set: f64,
 }
 
-/// What is known of an output.
 #[derive(Debug, Clone, Copy)]
 struct SeenOutput {
     probability: f64,
@@ -212,7 +203,6 @@ struct SeenOutput {
     greatest: [f64; KEPT],
     /// max C.
     most_likely: f64,
-    /// How many secrets are possible.
     secrets: f64,
 }
 
@@ -220,7 +210,6 @@ struct SeenOutput {
 #[derive(Debug, Clone)]
 struct SeenOutputs {
     outputs: Vec<SeenOutput>,
-    /// All secrets together.
     prior: SecretSums,
     /// H(T | A) in bits.
     output_bits: f64,
@@ -241,7 +230,6 @@ impl KeyFigures {
 impl SeenOutput {
     const NONE: Self = Self { probability: 0.0, greatest: [0.0; KEPT], most_likely: 0.0, secrets: 0.0 };
 
-    /// The sum of the k greatest J.
     fn best(&self, tries: usize) -> f64 {
         self.greatest.iter().take(tries).sum()
     }
@@ -252,7 +240,6 @@ impl SeenOutput {
 }
 
 impl SeenOutputs {
-    /// From rows whose outputs have indexes below `outputs`.
     fn of<R: Borrow<ChannelRow>>(rows: impl IntoIterator<Item = R>, outputs: usize) -> Self {
         let mut seen = Self { outputs: vec![SeenOutput::NONE; outputs], prior: SecretSums::NONE, output_bits: 0.0 };
         rows.into_iter().for_each(|row| seen.add(row.borrow()));
@@ -276,7 +263,6 @@ impl SeenOutputs {
         }
     }
 
-    /// The outputs that may be seen.
     fn possible(&self) -> impl Iterator<Item = &SeenOutput> {
         self.outputs.iter().filter(|seen| seen.probability > 0.0)
     }

@@ -17,7 +17,6 @@ const MAX_OUTPUTS: usize = 1 << 20;
 
 const MAX_ROWS: usize = 1 << 18;
 
-/// An output of a channel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Output {
     /// The size in bytes.
@@ -26,7 +25,6 @@ pub struct Output {
     pub replies: Vec<u32>,
 }
 
-/// What an observer sees of all commands.
 #[derive(Debug)]
 pub struct Observation {
     /// The secret is the command: which actions, and how often each.
@@ -64,7 +62,6 @@ pub(super) struct RowKey {
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) secrets: SecretSums,
-    /// How probable each set of kinds is.
     kinds: BTreeMap<TypeSet, f64>,
 }
 
@@ -93,7 +90,6 @@ impl Observation {
         }
     }
 
-    /// What an output stands for.
     pub fn output(&self, index: u32) -> Output {
         let (size, replies) = self.outputs.get(index as usize).copied().unwrap_or_default();
         Output {

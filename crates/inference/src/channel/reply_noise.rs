@@ -20,7 +20,6 @@ const MAX_REPLIES: u32 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observer {
-    /// Its size.
     Sizes,
     /// Its size, and how many replies it has.
     ReplyCount,
@@ -46,7 +45,6 @@ pub enum ReplyNoise<'a> {
 pub struct ReplyClasses {
     /// How many replies of each class an action sends, by its index.
     pub per_action: Vec<Vec<u32>>,
-    /// How many any command has.
     pub per_command: Vec<u32>,
     /// What becomes of one reply of each class: how it looks, or `None` where it is lost, with the probability.
     pub classes: Vec<Vec<(Option<usize>, f64)>>,
@@ -138,7 +136,6 @@ impl<'a> ReplyNoise<'a> {
         classes
     }
 
-    /// Whether what an observer sees is what is computed, and not less.
     pub fn is_exact(&self) -> bool {
         if let Self::Classes(replies) = self { replies.is_exact } else { true }
     }

@@ -17,7 +17,6 @@ pub enum EpsilonKnowledge {
 
 /// With which sizes commands are seen.
 pub trait SizeNoise {
-    /// What varies of the bytes of actions.
     fn varying(&self) -> &VaryingSizes;
 
     /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
@@ -30,14 +29,12 @@ pub trait SizeNoise {
     }
 }
 
-/// The sizes of a model's commands.
 #[derive(Debug)]
 pub struct ModelSizes {
     overhead: i64,
     /// `None` if the observer knows ε.
     epsilon: Option<EpsilonDistribution>,
     varying: VaryingSizes,
-    /// How commands are padded, where the model says it.
     padding: Option<PaddingPolicy>,
     blocks: Option<SizeBlocks>,
     /// How often [`Self::sizes`] was computed.

@@ -118,7 +118,6 @@ fn states_of(
     Some((states, next_keys))
 }
 
-/// The number of a key, a new one if it is not known.
 fn number_of(key: Vec<u32>, keys: &mut Vec<Vec<u32>>, numbers: &mut BTreeMap<Vec<u32>, u32>) -> u32 {
     *numbers.entry(key).or_insert_with_key(|key| {
         keys.push(key.clone());

@@ -39,7 +39,6 @@ const MAX_TRANSITIONS: usize = 1 << 21;
 pub(super) struct Transition {
     pub(super) weight: f64,
     pub(super) ln_weight: f64,
-    /// The state of the next layer.
     pub(super) next: u32,
     /// How many actions the walk has then.
     pub(super) actions: u32,

@@ -75,9 +75,6 @@ pub struct SumTooLarge {
 
 impl WayCounts {
     /// Counts of these actions within these limits, which must be for the same actions in the same order.
-    ///
-    /// # Errors
-    /// [`SearchError`].
     pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
         let sizes = action_sizes(actions)?;
         let automaton = Automaton::new(&sizes, limits).ok_or(SearchError::TooManyStates)?;
@@ -94,9 +91,6 @@ impl WayCounts {
 
     /// How many multisets of actions make up `sum` bytes; `u64::MAX` stands for that many or more. A look-up, if this
     /// sum or a larger one was asked for before.
-    ///
-    /// # Errors
-    /// [`SumTooLarge`].
     pub fn count(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
         let Ok(wanted) = u64::try_from(sum) else { return Ok(0) };
         if self.max_sum.is_some_and(|max| wanted > max as u64) {
@@ -128,7 +122,6 @@ impl WayCounts {
     }
 }
 
-/// The actions' sizes in bytes.
 pub(super) fn action_sizes(actions: &[Action]) -> Result<Vec<usize>, SearchError> {
     let sizes = actions.iter().map(|action| {
         let size = usize::try_from(action.size).ok().filter(|size| *size > 0);
@@ -144,10 +137,6 @@ pub struct RangeCount {
 }
 
 impl RangeCount {
-    /// A counter for these actions within these limits.
-    ///
-    /// # Errors
-    /// [`SearchError`] if the actions and limits cannot be looked for.
     pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SearchError> {
         let with_size = |size: fn([i64; 2]) -> i64| -> Vec<Action> {
             actions.iter().map(|action| Action::new(action.name.clone(), size(action.size_range()))).collect()
@@ -160,9 +149,6 @@ impl RangeCount {
 
     /// The number of multisets that can have a sum in this range, which is above 0; `u64::MAX` stands for that many or
     /// more.
-    ///
-    /// # Errors
-    /// [`SumTooLarge`].
     pub fn count(&mut self, [least, most]: [i64; 2]) -> Result<u64, SumTooLarge> {
         let may_be_smaller = self.by_least.up_to(most)?;
         if may_be_smaller == u64::MAX {

@@ -80,7 +80,6 @@ impl Ways for Heaviest {
 pub(super) struct Walks {
     pub(super) automaton: Automaton,
     pub(super) priors: Priors,
-    /// The sizes of each layer's action.
     pub(super) sizes: Vec<Pmf>,
 }
 

@@ -105,7 +105,6 @@ impl WayWeights {
         Some(Self { walks, ln_per_byte, max_sum, totals: Vec::new(), heaviest: Vec::new() })
     }
 
-    /// The largest sum there is room for, in bytes.
     pub fn reach(&self) -> usize {
         self.max_sum
     }
@@ -140,7 +139,6 @@ impl WayWeights {
         layers.get(layer).map_or(self.walks.automaton.state_count, |layer| layer.offset + state as usize)
     }
 
-    /// Whether an action has several sizes.
     pub(super) fn varies(&self) -> bool {
         self.walks.sizes.iter().any(|sizes| !sizes.is_certain())
     }

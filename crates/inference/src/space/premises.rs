@@ -24,7 +24,6 @@ pub enum PriorName {
     Flat,
 }
 
-/// What is assumed of commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Premises {
     pub prior: PriorName,
@@ -41,7 +40,6 @@ pub struct Home<'a> {
     pub actions: &'a [Action],
     /// The devices; `None` if any number of any action is possible.
     pub inventory: Option<&'a Inventory>,
-    /// What was learned of habits.
     pub prior: Option<&'a Prior>,
     /// The most actions of a command, whatever devices there are.
     pub max_actions: u32,

@@ -35,7 +35,6 @@ impl SecretSums {
         Self { count, weight: count * weight, weighted_log: count * weight_log(weight), greatest }
     }
 
-    /// The greatest weight.
     pub fn most(&self) -> f64 {
         self.greatest.first().copied().unwrap_or(0.0)
     }
@@ -132,7 +131,6 @@ pub(crate) fn insert(greatest: &mut [f64], weight: f64) -> bool {
 /// Commands of one size that are equally probable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CommandGroup {
-    /// Their size in bytes.
     pub bytes: u64,
     /// How many there are; as a floating-point number, since it may exceed any integer type.
     pub commands: f64,
@@ -143,7 +141,6 @@ pub struct CommandGroup {
 /// All commands of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeRow {
-    /// The size in bytes.
     pub bytes: u64,
     /// How many commands have it; as a floating-point number, since it may exceed any integer type.
     pub commands: f64,

@@ -31,9 +31,6 @@ pub struct CommandWeights {
 
 impl CommandWeights {
     /// The weights of the commands of a home that `limits` allow; these count actions ([`Limits::counting`]).
-    ///
-    /// # Errors
-    /// [`SpaceError`].
     pub fn new(home: &Home<'_>, limits: &Limits, premises: &Premises) -> Result<Self, SpaceError> {
         let most = limits.max_actions();
         let totals = all_totals(limits)?;
@@ -200,7 +197,6 @@ fn class_sums(of_action: &[Vec<f64>], limits: &Limits) -> Vec<Vec<f64>> {
     sums
 }
 
-/// n!
 fn factorial(n: u32) -> f64 {
     (1..=n).map(f64::from).product()
 }
