@@ -66,7 +66,6 @@ impl Action {
         action.fault().is_none().then_some(action)
     }
 
-    /// Whether occurrences have several sizes.
     pub fn varies(&self) -> bool {
         !self.sizes.is_empty()
     }

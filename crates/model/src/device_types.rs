@@ -127,7 +127,6 @@ impl GivenActions {
     }
 }
 
-/// The binomial coefficient.
 pub fn choose(all: u32, some: u32) -> f64 {
     (0..some).map(|chosen| choice_after(all, chosen)).product()
 }

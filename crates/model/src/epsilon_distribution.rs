@@ -145,7 +145,6 @@ impl EpsilonDistribution {
     }
 }
 
-/// The most frequent values of ε, in ascending order.
 fn most_frequent(tuples: &[EpsilonTuple]) -> Vec<i64> {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
     for tuple in tuples {
@@ -186,7 +185,6 @@ impl LevelledTuples {
         nearest.and_then(|at| self.levels.get(at)).copied().unwrap_or(0)
     }
 
-    /// The distance of a tuple's ε from the level at its size.
     fn distance(&self, tuple: &EpsilonTuple) -> i64 {
         tuple.epsilon.saturating_sub(self.level(tuple.size))
     }

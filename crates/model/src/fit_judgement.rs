@@ -82,7 +82,6 @@ pub struct FitJudgement {
     of_sizes: LikelihoodRatio,
     of_replies: LikelihoodRatio,
     padded: PaddedSizes,
-    /// The natural logarithm of the evidence that sizes are padded.
     ln_padded: f64,
     sizes: BTreeSet<[i64; 2]>,
     replies: Recurrence,
@@ -167,7 +166,6 @@ impl FitJudgement {
         weight * (1.0 - self.strange)
     }
 
-    /// Whether there are enough commands to judge by.
     pub fn is_judged(&self) -> bool {
         self.is_rejected || self.commands >= ENOUGH_COMMANDS
     }

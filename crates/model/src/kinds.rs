@@ -177,7 +177,6 @@ impl Kind {
         [sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)]
     }
 
-    /// The size seen that is nearest to `size`, in bytes.
     pub fn nearest_size(&self, size: i64) -> i64 {
         let nearest = self.seen.iter().min_by_key(|seen| (seen.size.abs_diff(size), seen.size));
         nearest.map_or(size, |seen| seen.size)
@@ -196,7 +195,6 @@ impl Kind {
     }
 }
 
-/// Actions in words, such as `2 on + red`; `no action` without any.
 pub(crate) fn actions_in_words<'a>(actions: impl Iterator<Item = (&'a str, u32)>) -> String {
     let one = |(name, count): (&str, u32)| if count == 1 { name.to_owned() } else { format!("{count} {name}") };
     let words: Vec<String> = actions.map(one).collect();

@@ -43,11 +43,9 @@ pub struct Model {
     pub inventory: Option<Inventory>,
     /// The ⟨size, ε⟩ tuples.
     pub neighbours: Neighbours,
-    /// How ε is estimated from them.
     pub smoothing: Smoothing,
     /// The probabilities of actions before the size is known; `None` if every multiset of actions is equally likely.
     pub prior: Option<Prior>,
-    /// How the number of replies depends on the actions.
     pub replies: ReplyCountModel,
     /// How the bytes of replies depend on the actions, if they are more informative than the number.
     pub reply_bytes: Option<ReplyBytesModel>,

@@ -281,7 +281,6 @@ impl Model {
     }
 }
 
-/// The first line of a model file.
 const TITLE: &str = "# What sizeleak learned of a gateway. Sizes are bytes.\n";
 
 pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, ModelFault>) -> Result<T, ModelError> {

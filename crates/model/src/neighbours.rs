@@ -17,7 +17,6 @@ pub struct EpsilonTuple {
 }
 
 impl EpsilonTuple {
-    /// The tuple of one labelled command.
     pub fn new(size: i64, epsilon: i64) -> Self {
         Self { size, epsilon, times: 1 }
     }

@@ -14,7 +14,6 @@ pub trait Weight: Clone {
 
     fn add_product(&mut self, one: &Self, other: &Self);
 
-    /// Whether this is the weight of what does not occur.
     fn is_none(&self) -> bool;
 }
 
@@ -45,7 +44,6 @@ pub struct Pmf<W = f64> {
 }
 
 impl<W> Default for Pmf<W> {
-    /// No number has a weight.
     fn default() -> Self {
         Self { least: 0, weights: Vec::new() }
     }
@@ -56,7 +54,6 @@ impl<W: Weight> Pmf<W> {
         Self { least: bytes, weights: vec![weight] }
     }
 
-    /// The weights from some number on.
     pub fn from_least(least: i64, weights: Vec<W>) -> Self {
         Self { least, weights }
     }
@@ -88,7 +85,6 @@ impl<W: Weight> Pmf<W> {
         self.weights.is_empty()
     }
 
-    /// The weights of the numbers in a range, as far as there are some.
     pub fn between(&self, least: i64, most: i64) -> &[W] {
         let at = |bytes: i64| usize::try_from(bytes.saturating_sub(self.least)).unwrap_or(0).min(self.weights.len());
         self.weights.get(at(least)..at(most.saturating_add(1))).unwrap_or_default()
@@ -104,7 +100,6 @@ impl<W: Weight> Pmf<W> {
         usize::try_from(bytes.wrapping_sub(self.least)).ok().and_then(|at| self.weights.get_mut(at))
     }
 
-    /// The same numbers, each so many bytes greater.
     #[must_use]
     pub fn moved(self, bytes: i64) -> Self {
         Self { least: self.least.saturating_add(bytes), ..self }
@@ -116,12 +111,10 @@ impl<W: Weight> Pmf<W> {
         Self { least: 1 - self.end(), weights: self.weights.iter().rev().cloned().collect() }
     }
 
-    /// Adds the numbers of another, each so many bytes greater and with its weight times a factor.
     pub fn add_moved(&mut self, other: &Self, bytes: i64, factor: f64) {
         self.combine(other, bytes, |own, other| own.add_scaled(other, factor));
     }
 
-    /// The sums of both: weights multiply, and those of equal sums add up.
     #[must_use]
     pub fn convolve(&self, other: &Self) -> Self {
         self.product(other, W::add_product)
@@ -174,12 +167,10 @@ impl Pmf {
         Self::one(bytes, 1.0)
     }
 
-    /// Whether a single number is possible.
     pub fn is_certain(&self) -> bool {
         self.len() == 1
     }
 
-    /// The weight of a number.
     pub fn at(&self, bytes: i64) -> f64 {
         let at = usize::try_from(bytes.wrapping_sub(self.least)).ok();
         at.and_then(|at| self.weights.get(at)).copied().unwrap_or(0.0)
@@ -200,7 +191,6 @@ impl Pmf {
         self.product(other, |sum, one, other| *sum = sum.max(one * other))
     }
 
-    /// Their convolution, from `least` to `most` bytes.
     #[must_use]
     pub fn convolve_between(&self, other: &Self, least: i64, most: i64) -> Self {
         let mut sums = Self::default();
@@ -231,7 +221,6 @@ impl Pmf {
         }
     }
 
-    /// The weights of the numbers in a range together.
     pub fn total_between(&self, least: i64, most: i64) -> f64 {
         // Four sums side by side: one alone waits for each addition.
         let (fours, rest) = self.between(least, most).as_chunks::<4>();
@@ -242,7 +231,6 @@ impl Pmf {
         sums.iter().chain(rest).sum()
     }
 
-    /// The weight of one sum of their convolution.
     pub fn convolved_at(&self, other: &Self, sum: i64) -> f64 {
         // Own numbers whose rest to the sum is in the other.
         let from = (sum + 1).saturating_sub(other.end()).max(self.least);
@@ -287,7 +275,6 @@ impl Pmf {
         best.0
     }
 
-    /// The mean in bytes.
     pub fn mean(&self) -> f64 {
         self.iter().map(|(bytes, weight)| bytes as f64 * weight).sum::<f64>() / self.total()
     }
@@ -301,7 +288,6 @@ pub struct Multiples {
 }
 
 impl Multiples {
-    /// Sums of numbers that are distributed like this one.
     pub fn new(one: Pmf) -> Self {
         Self { sums: vec![Pmf::certain(0)], one }
     }
@@ -310,7 +296,6 @@ impl Multiples {
         &self.one
     }
 
-    /// The distribution of the sum of so many.
     pub fn sum_of(&mut self, count: u32) -> &Pmf {
         while self.sums.len() <= count as usize {
             let next = self.sums[self.sums.len() - 1].convolve(&self.one).trimmed();

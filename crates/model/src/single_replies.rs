@@ -51,7 +51,6 @@ pub struct SingleReplies {
     pub per_command: Vec<u32>,
     /// For each action in the order of the model, how many replies of each class it sends.
     pub per_action: Vec<Vec<u32>>,
-    /// The classes.
     #[serde(rename = "class")]
     pub classes: Vec<ReplyClass>,
 }

@@ -43,7 +43,6 @@ pub fn ln_sum(ln_terms: &[f64]) -> f64 {
     greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
 }
 
-/// The natural logarithm of the mean of terms with these logarithms.
 pub fn ln_mean(ln_terms: &[f64]) -> f64 {
     ln_sum(ln_terms) - (ln_terms.len() as f64).ln()
 }

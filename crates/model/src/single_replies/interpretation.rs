@@ -146,7 +146,6 @@ impl RecordReadings {
     }
 }
 
-/// The greatest share of replies with a size that a class has.
 fn greatest_share(model: &SingleReplies, size: [i64; 2]) -> f64 {
     model.classes.iter().map(|class| class.share(size)).fold(0.0, f64::max)
 }

@@ -22,7 +22,6 @@ const ROUNDING: f64 = 1e-9;
 pub struct SeenReplies {
     /// Classes that have types of replies in common; those of one class first, which are checked quickly.
     pub components: Vec<Component>,
-    /// The ways to read the records.
     pub interpretations: Vec<Interpretation>,
 }
 
@@ -81,7 +80,6 @@ impl ReplyReader {
         ln_bound(&sorted, &readings) - self.model.foreign
     }
 
-    /// The ways to read the records of each size.
     fn readings(&self, sorted: &[[i64; 2]]) -> Vec<Arc<RecordReadings>> {
         let (model, mut readings) = (&self.model, self.readings.borrow_mut());
         if readings.len() > MAX_KNOWN_SIZES {
@@ -246,7 +244,6 @@ impl Component {
         self.patterns.len()
     }
 
-    /// Which of them an interpretation has.
     pub fn pattern_of(&self, interpretation: usize) -> usize {
         self.pattern_of[interpretation]
     }

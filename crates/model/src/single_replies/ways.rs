@@ -82,8 +82,6 @@ impl Ways {
         Self { polynomials, patterns: patterns.iter().map(with_orders).collect(), products: 0 }
     }
 
-    /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
-    /// over all ways to give the places to them.
     pub(super) fn ln_ways(&mut self, classes: &[ClassShares], pattern: usize, sent: &[u32]) -> f64 {
         self.forget_if_full();
         let at = pattern.min(self.polynomials.len() - 1);
