@@ -13,7 +13,6 @@ use sizeleak_text::utc;
 use crate::error::{LearningError, Result};
 use crate::observed_commands::OnNotice;
 
-/// The stage that follows shifts.
 const CORRECTOR: &str = "epsilon-corrector";
 
 /// A less probable shift is not adapted to.
@@ -24,7 +23,6 @@ const MIN_COMMANDS: u64 = 3;
 
 #[derive(Debug)]
 pub struct AdaptationRun<'a> {
-    /// The captures, or streams saved from them.
     pub input: &'a PipelineInput,
     pub models: ModelSet,
 }
@@ -41,7 +39,6 @@ pub struct Adaptation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdaptedSection {
     pub section: usize,
-    /// What is longer.
     pub shift: Shift,
     /// |ac|, or the size of the one action that is longer, before and after, in bytes.
     pub bytes: [i64; 2],
@@ -187,7 +184,6 @@ fn describe(shift: &Shift, [before, after]: [i64; 2]) -> String {
     format!("{what} from {before} to {after} bytes{replies}")
 }
 
-/// What was changed, in a sentence.
 impl fmt::Display for AdaptedSection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "section {}: {}", self.section + 1, describe(&self.shift, self.bytes))

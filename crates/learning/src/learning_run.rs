@@ -57,9 +57,7 @@ const MAX_RECORDS: usize = 1 << 22;
 #[derive(Debug, Clone)]
 pub struct LearningRun<'a> {
     pub labels: &'a LabelFile,
-    /// The captures, or streams saved from them.
     pub input: &'a PipelineInput,
-    /// How far a command may be from its label.
     pub tolerance: Tolerance,
     pub settings: &'a LearningSettings,
 }
@@ -71,7 +69,6 @@ pub struct LearningOutcome {
     pub commands: Vec<ObservedCommand>,
     /// The labels, on the clock of the commands.
     pub labels: LabelFile,
-    /// The services that they came from.
     pub services: Vec<ObservedService>,
     /// What is wrong with the captures. Everything before the damage was learned from.
     pub damage: Option<RunError>,
@@ -266,9 +263,6 @@ impl LearningRun<'_> {
     }
 
     /// A model of some of the labels, over the same commands, with the noise that all labels taught.
-    ///
-    /// # Errors
-    /// If no model can be learned from these labels.
     pub fn learn_from(&self, labels: &LabelFile, outcome: &LearningOutcome) -> Result<ModelSet> {
         let sections = self.training_set(labels, &outcome.commands).sections(&outcome.services)?;
         let known = outcome.learned.as_ref().map_or(&[][..], |learned| learned.as_slice());
@@ -393,9 +387,6 @@ fn shares_service(one: &Scope, other: &Scope) -> bool {
 }
 
 /// A model in a file that is deleted with the value: stages read their models from files.
-///
-/// # Errors
-/// If the file cannot be written.
 pub fn temporary_model(models: &ModelSet) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("sizeleak-").suffix(".toml").tempfile()?;
     file.write_all(models.to_toml().as_bytes())?;
@@ -416,9 +407,6 @@ pub fn digest_captures(captures: &[PathBuf]) -> Result<Vec<CaptureDigest>, Learn
 }
 
 /// The name and digest of a capture file as it is on disk, compressed or not.
-///
-/// # Errors
-/// If the file is a folder or cannot be read.
 pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
     let fault = |fault: String| LearningError::File { file: capture.display().to_string(), fault };
     if capture.is_dir() {

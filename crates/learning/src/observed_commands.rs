@@ -11,13 +11,11 @@ use sizeleak_pipeline::{Pipeline, PipelineInput, RunError, TrafficSeen};
 use crate::error::Result;
 use crate::labels::{LabelFile, Tolerance};
 
-/// The stage that finds commands.
 pub(crate) const SEGMENTER: &str = "command-segmenter";
 
 /// The most addresses that a scope names.
 const MAX_ADDRESSES: usize = 128;
 
-/// What takes the notices of a run.
 pub(crate) type OnNotice<'a> = dyn FnMut(&Notice) + Send + 'a;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +35,6 @@ pub(crate) struct ObservedCommands {
     /// When the commands of times that are left out were, in nanoseconds since 1970.
     pub(crate) other_times: Vec<i64>,
     pub(crate) services: Vec<ObservedService>,
-    /// What else there was.
     pub(crate) seen: TrafficSeen,
     /// What is wrong with the captures; commands are those before the damage.
     pub(crate) damage: Option<RunError>,
@@ -67,10 +64,6 @@ pub(crate) fn with_algorithm(pipeline: &Pipeline, algorithm: &str) -> Result<Pip
     Ok(pipeline)
 }
 
-/// Runs the pipeline. Notices go to `on_notice`.
-///
-/// # Errors
-/// If it does not run.
 pub(crate) fn observe_commands(
     input: &PipelineInput,
     pipeline: &Pipeline,
@@ -154,7 +147,6 @@ pub(crate) struct ObservedFlows {
     protocols: BTreeMap<(IpAddr, SocketAddr), String>,
 }
 
-/// Whether the protocol of a session is TLS over TCP or UDP.
 fn is_tls(protocol: &str) -> bool {
     sizeleak_model::TLS.contains(&protocol)
 }

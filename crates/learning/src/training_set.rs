@@ -45,7 +45,6 @@ pub struct TrainingSet<'a> {
     pub labels: &'a LabelFile,
     /// The commands, in the order of the captures.
     pub commands: &'a [ObservedCommand],
-    /// How far a command may be from its label.
     pub tolerance: Tolerance,
     pub settings: &'a LearningSettings,
 }
@@ -220,7 +219,6 @@ impl TrainingSet<'_> {
         warnings
     }
 
-    /// The times of the first and the last label.
     pub(crate) fn span(self) -> [i64; 2] {
         let times = || self.labels.labels().rows.iter().map(|row| row.time_ns);
         [times().min().unwrap_or(i64::MAX), times().max().unwrap_or(i64::MIN)]
@@ -343,7 +341,6 @@ fn growing_length_fields(sizes: &LearnedSizes, plan: &RecordingPlan) -> Option<S
     ))
 }
 
-/// The label rows of some pairs.
 fn rows(pairs: &[usize], matching: &Matching) -> Vec<usize> {
     pairs.iter().filter_map(|at| matching.pairs.get(*at)).map(|(row, _)| *row).collect()
 }
@@ -399,9 +396,6 @@ impl RecordingPlan {
     }
 
     /// A label file without times, with a row for each time a command is to be recorded.
-    ///
-    /// # Errors
-    /// If the rows cannot be written as CSV.
     pub fn label_template(&self) -> csv::Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut writer = csv::Writer::from_writer(&mut text);

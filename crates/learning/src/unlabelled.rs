@@ -33,7 +33,6 @@ const MAX_OUTLIERS: f64 = 0.25;
 
 #[derive(Debug)]
 pub struct UnlabelledRun<'a> {
-    /// The captures, or streams saved from them.
     pub input: &'a PipelineInput,
     /// The labels that there are, if any, and how far a command may be from its label.
     pub labels: Option<(&'a LabelFile, Tolerance)>,

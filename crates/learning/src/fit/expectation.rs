@@ -128,7 +128,6 @@ impl Plan {
         self.rows.push(Row { size, commands, weighed_by, sums });
     }
 
-    /// How many sums there are.
     pub(crate) fn sums(&self) -> usize {
         self.pairs.len()
     }

@@ -110,7 +110,6 @@ fn left_out(kinds: &[Kind]) -> impl Iterator<Item = (&Kind, &SeenCommand)> {
     repeated.flat_map(|kind| kind.seen.iter().map(move |seen| (kind, seen))).take(MAX_LEFT_OUT)
 }
 
-/// The other commands of a kind.
 fn without<'a>(kind: &'a Kind, one: &'a SeenCommand) -> impl Iterator<Item = SeenCommand> + 'a {
     kind.seen.iter().map(move |seen| {
         let own = u64::from(std::ptr::eq(seen, one));

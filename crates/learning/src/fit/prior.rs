@@ -71,7 +71,6 @@ fn recurring_is_seen_again(usage: &[&LabelledCommand], base: &[f64], limits: &Li
     gain > 0.0
 }
 
-/// Learns how many actions commands have, and which.
 fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits) -> Prior {
     let (numbers, decay) = numbers(commands, limits.max_actions());
     let frequencies = frequencies(commands, base_shares);
@@ -131,7 +130,6 @@ fn numbers(commands: &[&LabelledCommand], max_actions: u32) -> (Vec<f64>, f64) {
     (smoothed.into_iter().map(shown).collect(), shown(decay))
 }
 
-/// How many commands have 1, 2, 3… actions.
 fn times_of_numbers(commands: &[&LabelledCommand]) -> Vec<f64> {
     let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
     let mut times = vec![0.0; most_seen.min(Prior::MAX_LISTED as u64) as usize];

@@ -15,9 +15,6 @@ use size_sampling::{MAX_SAMPLED, SampledSizes, SizeSearch};
 
 impl Fit {
     /// Learns from labelled commands; `names` are the actions, in the order of the commands' counts.
-    ///
-    /// # Errors
-    /// [`FitError`].
     pub fn learn(method: FitMethod, names: &[String], commands: &[LabelledCommand]) -> Result<Self, FitError> {
         if commands.is_empty() {
             return Err(FitError::NoCommands);

@@ -168,7 +168,6 @@ impl ClockShift {
         Self { offset_ns, ..Self::default() }
     }
 
-    /// A right time from a wrong one.
     pub fn apply(&self, time_ns: i64) -> i64 {
         time_ns.saturating_add(self.at(time_ns))
     }

@@ -76,10 +76,6 @@ pub struct LabelFile {
 }
 
 impl LabelFile {
-    /// Reads labels.
-    ///
-    /// # Errors
-    /// [`LabelFileError`], with the file and the line.
     pub fn read(path: &Path, times: &LabelTimes) -> Result<Self, LabelFileError> {
         let file = File::open(path).map_err(|error| LabelFileError::new(path, error.to_string()))?;
         let labels = Labels::read_in(file, &times.form);
@@ -241,7 +237,6 @@ impl LabelFile {
         self.labels.rows.iter().map(|row| row.time_ns).collect()
     }
 
-    /// The indices of the rows, ordered by time.
     pub fn order_by_time(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.labels.rows.len()).collect();
         rows.sort_by_key(|row| self.labels.rows.get(*row).map(|row| row.time_ns));

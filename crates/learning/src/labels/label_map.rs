@@ -185,7 +185,6 @@ impl LabelMap {
         most_particular(states, &event.state).map(String::as_str)
     }
 
-    /// [`Self::together`] in nanoseconds.
     pub(crate) fn together_ns(&self) -> Result<i64, String> {
         let fault = |_| format!("`together = \"{}\"`: write it like 100ms", self.together);
         self.together.parse().map(Tolerance::nanoseconds).map_err(fault)

@@ -67,7 +67,6 @@ impl Matching {
         self.missed.len() + self.ambiguous.len()
     }
 
-    /// Labels with their commands, of so many commands.
     fn of(pairs: Vec<(usize, usize)>, commands: usize) -> Self {
         let labelled: BTreeSet<usize> = pairs.iter().map(|(_, command)| *command).collect();
         let spurious = (0..commands).filter(|command| !labelled.contains(command)).collect();

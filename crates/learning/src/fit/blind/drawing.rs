@@ -20,7 +20,6 @@ const MIN_SHARE: f64 = 1e-3;
 /// How many commands' actions are drawn at once, a bound of memory.
 const AT_ONCE: usize = 500;
 
-/// What actions are drawn by.
 pub(super) struct Drawing<'a> {
     pub(super) fit: &'a BlindFit,
     pub(super) candidate: &'a Candidate,

@@ -41,9 +41,6 @@ struct Refined {
 
 /// Learns sizes from commands of which few or none are labelled. `names` are the actions that labels count; `is_wire`:
 /// sizes are those on the wire, of which an unknown part is due to encryption.
-///
-/// # Errors
-/// [`BlindFitError`], which says what is missing.
 pub fn learn(observations: &[Observation], names: &[String], is_wire: bool) -> Result<BlindFit, BlindFitError> {
     let mut counts = observations.iter().filter_map(|observation| observation.counts.as_ref());
     if let Some(counts) = counts.find(|counts| counts.len() != names.len()) {

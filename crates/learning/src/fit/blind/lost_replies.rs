@@ -17,7 +17,6 @@ pub(super) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
     plan.most_silent().into_iter().enumerate().map(list).collect()
 }
 
-/// Both distributions, each with a weight.
 pub(super) fn mixed(one: &Pmf, of_one: f64, other: &Pmf, of_other: f64) -> Pmf {
     let weighed = |distribution: &Pmf, weight: f64| {
         let values = distribution.iter().map(|(size, probability)| (size, weight * probability));

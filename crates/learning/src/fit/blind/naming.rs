@@ -46,7 +46,6 @@ pub(super) fn labels(observations: &[Observation], classes: &ReplyClasses) -> Ve
     found.into_iter().take(MAX_LABELS).collect()
 }
 
-/// The size and the class of replies of a named action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NamedSize {
     pub(super) size: i64,
@@ -103,7 +102,6 @@ pub(super) fn name(labels: &[(Label, usize)], candidate: &Candidate, atoms: &[At
     Naming { names, log_likelihood, exchanges }
 }
 
-/// The sizes of names after two of them are exchanged.
 fn exchanged(names: &BTreeMap<usize, NamedSize>, [one, other]: [usize; 2]) -> BTreeMap<usize, NamedSize> {
     let mut exchanged = names.clone();
     exchanged.extend([(one, names[&other]), (other, names[&one])]);

@@ -51,7 +51,6 @@ impl Row {
     }
 }
 
-/// The commands that can be used.
 #[derive(Debug, Clone)]
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,

@@ -19,7 +19,6 @@ pub(super) struct Atom {
     pub(super) count: f64,
 }
 
-/// Leaves a candidate with few sizes.
 pub(super) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let step = Step { splits_lost: plan.actions > 1, ..step };
     for least_evidence in [0.3, 0.7, 1.0] {

@@ -35,7 +35,6 @@ pub(super) struct Row {
     pub(super) times: u64,
 }
 
-/// How often each size was seen.
 pub(super) fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows {

@@ -161,7 +161,6 @@ impl<'a> EpochNumber<'a> {
         Some(Self { is_negative, whole, decimals })
     }
 
-    /// The index of its unit.
     fn unit(&self) -> usize {
         UNITS.partition_point(|(most, ..)| *most < self.whole)
     }
