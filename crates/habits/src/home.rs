@@ -421,7 +421,6 @@ impl Home {
         self.today = Some(self.new_day(day, is_whole, reference));
     }
 
-    /// The surprises of the days before, in ascending order.
     fn reference(&self) -> Vec<f64> {
         let compared = self.past.iter().rev().take(COMPARED_DAYS);
         let mut reference: Vec<f64> = compared.flat_map(|day| day.surprises.iter().copied()).collect();

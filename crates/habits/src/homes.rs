@@ -28,7 +28,6 @@ pub struct Homes<H> {
     unwatched: u64,
 }
 
-/// Who follows a home.
 #[derive(Debug)]
 struct Follower<H> {
     home: H,
@@ -179,7 +178,6 @@ impl HabitPrior {
         Self { homes: Homes::new(profile) }
     }
 
-    /// What the stream says of its flows.
     pub fn flows(&mut self) -> &mut SeenFlows {
         &mut self.homes.flows
     }

@@ -211,7 +211,6 @@ impl Profile {
     }
 }
 
-/// A home that has seen some commands.
 fn replayed(mut home: Home, sightings: &[Sighting]) -> Home {
     for sighting in sightings {
         home.observe(sighting.clone());

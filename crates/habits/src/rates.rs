@@ -98,7 +98,6 @@ struct Known {
 /// Sums of weights are whole multiples of 2⁻⁴⁰, so that what is forgotten leaves nothing, and no order matters.
 const UNITS: f64 = (1_u64 << 40) as f64;
 
-/// How often an action occurred.
 #[derive(Debug, Clone, Copy, Default)]
 struct Occurred {
     /// In how many commands, in [`UNITS`].
@@ -217,7 +216,6 @@ impl Rates {
         self.known.iter().map(|known| (&known.actions, &known.occurrences[..]))
     }
 
-    /// The times that some actions were perhaps sent.
     fn occurrences_of(&self, actions: &Actions) -> &[Occurrence] {
         self.ids.get(actions).map_or(&[], |id| &self.known[*id as usize].occurrences)
     }
@@ -231,7 +229,6 @@ impl Rates {
         learned.chain(known.is_empty().then_some(id))
     }
 
-    /// The number of a command's class.
     fn class_of(&self, id: CommandId) -> CommandId {
         self.members(id).next().unwrap_or(id)
     }
