@@ -23,7 +23,6 @@ pub struct Evaluator<'a> {
     /// The sections of the model that the pipelines use.
     pub models: &'a [Model],
     pub labels: &'a LabelFile,
-    /// How far a command may be from its label.
     pub tolerance: Tolerance,
     /// The probability that a credible set holds.
     pub credible: f64,

@@ -167,7 +167,6 @@ fn sums_of_sizes(model: &Model, counts: impl Iterator<Item = u32>) -> [i64; 2] {
     })
 }
 
-/// A summary of the probabilities of a command's candidates.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ProbabilitySummary {
     /// The probability of the first candidate; `None` without candidates.

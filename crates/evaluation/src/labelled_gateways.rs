@@ -35,9 +35,6 @@ enum LabelledGateways {
 
 /// A pipeline without the gateways that labels are not about, and what is to be said of that. The pipeline stays as it is
 /// where labels are about all gateways, about none that `models` answer for, or where nothing tells.
-///
-/// # Errors
-/// If the pipeline does not run.
 pub fn with_labelled_gateways(
     input: &PipelineInput,
     pipeline: &Pipeline,

@@ -192,7 +192,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Asserts that two numbers differ by at most `tolerance`.
     pub(crate) fn assert_near(found: f64, wanted: f64, tolerance: f64) {
         assert!((found - wanted).abs() <= tolerance, "{found}, not {wanted}");
     }
