@@ -40,7 +40,6 @@ pub struct NamedSecrets {
 }
 
 impl<'a> ModelObserver<'a> {
-    /// The observer of a model; `space` has its commands.
     pub fn new(space: &'a CommandSpace, model: &Model) -> Result<Self, SpaceError> {
         let knowledge = EpsilonKnowledge::Distribution;
         let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;

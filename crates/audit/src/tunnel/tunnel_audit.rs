@@ -32,7 +32,6 @@ pub struct TunnelAudit {
 }
 
 impl TunnelAudit {
-    /// The audit of a model, whose gateway is behind the tunnel.
     pub fn new(
         model: &Model,
         premises: &Premises,
