@@ -16,7 +16,6 @@ use crate::tls_connection::TlsConnection;
 use crate::{SimulateError, framing};
 
 impl Simulator {
-    /// The packets of one capture.
     pub(crate) fn background(
         &self,
         seed: Seed,

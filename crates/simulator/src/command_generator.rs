@@ -162,7 +162,6 @@ impl CommandGenerator {
         self.devices.len() as u32
     }
 
-    /// Whether a device has an action, given by its index.
     pub(crate) fn has_action(&self, device: u32, action: usize) -> bool {
         self.devices.get(device as usize).is_some_and(|actions| actions.contains(&action))
     }

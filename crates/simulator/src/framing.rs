@@ -20,7 +20,6 @@ use crate::scenario::Compression;
 /// How hard the encoder tries, from 0 to 9: the default of most libraries.
 const LEVEL: u32 = 6;
 
-/// A body as it is sent.
 pub(crate) fn compressed(body: &[u8], compression: Compression) -> Result<Cow<'_, [u8]>, SimulateError> {
     let failed = SimulateError::encoding("a compressed body");
     match compression {

@@ -47,10 +47,6 @@ pub struct LiveHome {
 }
 
 impl LiveHome {
-    /// A home of a scenario.
-    ///
-    /// # Errors
-    /// If the scenario is invalid.
     pub fn new(scenario: Scenario, seed: u64) -> Result<Self, SimulateError> {
         scenario.check()?;
         let seed = Seed::new(seed, 0);

@@ -54,7 +54,6 @@ pub(crate) struct ScheduleRandom {
 }
 
 impl ScheduleRandom {
-    /// The source for one capture.
     pub(crate) fn new(seed: Seed) -> Self {
         Self { commands: seed.stream(Purpose::Commands, 0), variation: seed.stream(Purpose::Variation, 0) }
     }

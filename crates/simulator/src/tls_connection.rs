@@ -160,7 +160,6 @@ pub(crate) fn flow_frames(
     std::iter::once(ends.into()).chain(commands)
 }
 
-/// The stream of all flows.
 pub(crate) fn frame_stream(flows: &[Frame]) -> Result<Vec<u8>, SimulateError> {
     let sizes = || {
         flows.iter().filter_map(|frame| match frame {

@@ -203,7 +203,6 @@ impl TimeProvider for FixedClock {
     }
 }
 
-/// The largest plaintext of a record, in bytes.
 fn record_plaintext(tls: TlsSettings) -> usize {
     if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk }
 }
