@@ -101,17 +101,11 @@ fn are_same(one: &SharedList<WeightedEpsilon>, other: &SharedList<WeightedEpsilo
 
 impl Decomposer {
     /// A decomposer that lists at most `limit` candidates of a command.
-    ///
-    /// # Errors
-    /// [`SearchError`] if the model's actions and inventory cannot be solved for.
     pub fn new(model: Model, limit: usize) -> Result<Self, SearchError> {
         Self::with_prior(model, limit, PriorName::Recurring)
     }
 
     /// The same, where actions are as probable as a prior says; all are as likely where the model has learned none.
-    ///
-    /// # Errors
-    /// [`SearchError`].
     pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SearchError> {
         let given = (model.clone(), prior);
         let learned = model.prior.take();
@@ -342,7 +336,6 @@ impl Decomposer {
         Ok(self.with_recurring(found, parts, (&sums, heaviest), replies))
     }
 
-    /// The share of commands that do not recur, by the learned habits.
     fn not_recurring(&self) -> f64 {
         self.recurring.as_ref().map_or(1.0, RecurringCandidates::not_recurring)
     }
@@ -476,7 +469,6 @@ impl Stage for Decomposer {
     }
 }
 
-/// A command that the model says nothing about.
 fn unanswered(command: Command) -> Frame {
     Identification::unanswered(command).into()
 }

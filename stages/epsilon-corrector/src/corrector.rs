@@ -20,7 +20,6 @@ pub struct EpsilonCorrector {
     model: Model,
     estimates: EpsilonEstimates,
     cipher_suites: CipherSuites,
-    /// What the model's suite makes of lengths, if it is known.
     suite_lengths: Option<SuiteLengths>,
     assumed: u64,
     /// How many commands the model cannot be asked of.
@@ -148,7 +147,6 @@ impl EpsilonCorrector {
     }
 }
 
-/// A command that no model is for.
 fn without_epsilons(command: Command) -> Frame {
     Correction::unshifted(command, SharedList::default()).into()
 }

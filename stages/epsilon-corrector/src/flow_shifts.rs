@@ -55,7 +55,6 @@ struct FlowShift {
 /// A state that a command may have, with its share among those that are weighed.
 #[derive(Debug, Clone, Copy)]
 struct WeighedState {
-    /// Its index.
     at: usize,
     state: ShiftState,
     share: f64,

@@ -54,7 +54,6 @@ pub struct Pruner {
     /// The group whose replies were shared out last, with the shares of each command.
     shared_out: Option<(Arc<[Identification]>, GroupShares)>,
     inventory: InventoryFilter,
-    /// Those of the inventory.
     device_types: Option<DeviceTypes>,
     /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes
     /// and replies.
@@ -121,9 +120,6 @@ struct PruningResult {
 
 impl Pruner {
     /// A pruner with this model; `keep` is the probability that the truth is kept in mode [`PruningMode::Learned`].
-    ///
-    /// # Errors
-    /// [`InventoryError`] if the model's inventory does not fit its actions.
     pub fn new(model: &Model, mode: PruningMode, keep: f64) -> Result<Self, InventoryError> {
         Ok(Self {
             mode,

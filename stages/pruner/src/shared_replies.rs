@@ -25,7 +25,6 @@ pub(crate) struct PooledReplies {
     pub(crate) count: u32,
     /// The first command they may be to.
     pub(crate) first: usize,
-    /// The last one.
     pub(crate) last: usize,
 }
 
