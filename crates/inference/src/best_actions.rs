@@ -79,7 +79,6 @@ pub(crate) struct GroupSums {
     before: Vec<Pmf>,
 }
 
-/// A command of a class.
 #[derive(Debug)]
 pub(crate) struct Member {
     /// Indices of the actions in the model's list, each with how often it occurs.
@@ -244,7 +243,6 @@ struct Fixed<'a> {
     sum: usize,
 }
 
-/// A position in the choice of the actions of one group.
 #[derive(Debug, Clone, Copy)]
 struct Position {
     group: usize,

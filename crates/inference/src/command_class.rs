@@ -40,7 +40,6 @@ pub(crate) struct CommandClass {
     pub(crate) broad: f64,
     /// Those that matter; none where no command matters by itself.
     pub(crate) members: Vec<Member>,
-    /// How often actions occur in it.
     pub(crate) occurrences: Vec<Occurrence>,
 }
 
@@ -49,9 +48,7 @@ pub(crate) struct CommandClass {
 pub(crate) struct Occurrence {
     pub(crate) action: u32,
     pub(crate) times: u32,
-    /// Their [`CommandClass::prior`].
     pub(crate) prior: f64,
-    /// Their [`CommandClass::recurring`].
     pub(crate) recurring: f64,
 }
 

@@ -163,7 +163,6 @@ impl DeviceLimits {
         self.layers.get_or_init(|| self.compute_layers()).as_deref()
     }
 
-    /// Gives devices to one class after the other.
     fn compute_layers(&self) -> Option<Vec<Layer>> {
         let counter = self.limits.counter()?;
         let mut states = vec![vec![0; self.limits.conditions().len()]];

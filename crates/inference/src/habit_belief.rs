@@ -268,7 +268,6 @@ impl HabitBelief {
     }
 }
 
-/// The probability of each kind of habits with each recurrence at first.
 fn weights_at_first() -> ByHabit<ByRecurrence> {
     HABIT_AT_FIRST.map(|habit| RECURRENCES.map(|one| habit * one.at_first))
 }
@@ -300,7 +299,6 @@ impl SeenClasses {
         again
     }
 
-    /// The share of commands that do not come again.
     fn share_of_new(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
         let strength = strength * self.unit[memory as usize];
         if strength.is_finite() { strength / (strength + self.all[memory as usize]) } else { 1.0 }

@@ -73,7 +73,6 @@ impl HabitTable {
         Self { width, numbers: of_numbers, powers, actions, most }
     }
 
-    /// Of habits that are equally probable.
     pub(crate) fn even(habits: &[Habits]) -> Self {
         let weight = 1.0 / habits.len() as f64;
         Self::new(habits.iter().map(|one| (weight, &one.actions[..], &one.numbers[..])))

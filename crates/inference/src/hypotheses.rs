@@ -39,7 +39,6 @@ const KNOWN_AFTER: u64 = 20;
 /// What a state is believed beside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
-    /// Any habits.
     AnyHabits,
     /// The learned habits: with others, it explains nearly every home.
     LearnedHabits,

@@ -201,7 +201,6 @@ struct Decided<'b> {
 }
 
 impl<E: Evidence> Walk<'_, E> {
-    /// Decides on one group after the other.
     fn descend(&mut self, at: usize, before: Decided<'_>) -> Result<(), Beyond> {
         let groups = self.groups;
         let Some(group) = groups.list.get(at) else {

@@ -59,7 +59,6 @@ pub(crate) struct OwnHabits {
     pub(crate) at_step: Arc<StepHabits>,
 }
 
-/// What commands say of habits.
 #[derive(Debug, Clone)]
 struct Evidence {
     commands: u32,
@@ -73,7 +72,6 @@ fn no_evidence(actions: usize) -> Evidence {
 }
 
 impl OwnHabits {
-    /// Before the first command.
     pub(crate) fn new(pace: Pace, learned: &LearnedHabits, inference: &ReplyInference) -> Self {
         let actions = inference.actions();
         let (mean, covariance) = (vec![0.0; actions], Symmetric::diagonal(actions, DEVIATION * DEVIATION));

@@ -243,7 +243,6 @@ impl<T: Ord> Numbering<T> {
         *self.0.entry(value).or_insert(next)
     }
 
-    /// A distribution over values as one over their numbers.
     fn number_all(&mut self, distribution: Vec<(T, f64)>) -> Vec<(u32, f64)> {
         distribution.into_iter().map(|(value, probability)| (self.number(value), probability)).collect()
     }

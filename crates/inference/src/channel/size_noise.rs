@@ -37,7 +37,6 @@ pub struct ModelSizes {
     varying: VaryingSizes,
     padding: Option<PaddingPolicy>,
     blocks: Option<SizeBlocks>,
-    /// How often [`Self::sizes`] was computed.
     #[cfg(test)]
     pub(crate) distributions_made: usize,
     /// P(ε | x) by x.
@@ -145,7 +144,6 @@ pub struct VaryingSizes {
 }
 
 impl VaryingSizes {
-    /// The distribution of each action; `None` if its size does not vary.
     pub fn new(of_actions: impl IntoIterator<Item = Option<Pmf>>) -> Self {
         let mut one: Vec<Pmf> = Vec::new();
         let mut number = |sizes: Pmf| {

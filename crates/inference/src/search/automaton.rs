@@ -38,7 +38,6 @@ pub(super) struct Layer {
     pub(super) states: Vec<State>,
 }
 
-/// Where a state leads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
     /// The state of this layer after one more of the action; `None` where no device is free for it.

@@ -28,7 +28,6 @@ impl SecretSums {
         Self::equal(1.0, weight)
     }
 
-    /// So many commands with the same weight each.
     pub fn equal(count: f64, weight: f64) -> Self {
         let mut greatest = [0.0; KEPT];
         greatest.iter_mut().take(count as usize).for_each(|kept| *kept = weight);
@@ -39,7 +38,6 @@ impl SecretSums {
         self.greatest.first().copied().unwrap_or(0.0)
     }
 
-    /// The same commands, each with its weight times `factor`.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         Self {
@@ -112,7 +110,6 @@ impl Weight for SecretSums {
     }
 }
 
-/// w·log₂ w.
 pub(crate) fn weight_log(weight: f64) -> f64 {
     if weight > 0.0 { weight * weight.log2() } else { 0.0 }
 }
@@ -153,7 +150,6 @@ pub struct SizeRow {
 }
 
 impl SizeRow {
-    /// The rows of some commands, by size.
     pub fn of_groups(groups: &[CommandGroup]) -> Vec<Self> {
         let mut rows: Vec<Self> = groups.iter().map(Self::of).collect();
         rows.sort_by_key(|row| row.bytes);

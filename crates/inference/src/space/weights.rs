@@ -161,7 +161,6 @@ fn factors(prior: Option<&Prior>, name: PriorName, action: usize, most: u32) -> 
     })
 }
 
-/// All totals of classes that the limits allow.
 fn all_totals(limits: &Limits) -> Result<Vec<Vec<u32>>, SpaceError> {
     let mut found = vec![vec![0; limits.classes()]];
     for class in 0..limits.classes() {
