@@ -189,7 +189,6 @@ impl LevelledTuples {
         tuple.epsilon.saturating_sub(self.level(tuple.size))
     }
 
-    /// Counts the ε of the commands nearest to some x.
     fn nearest_counts(&self, explained: i64, k: usize) -> Counts {
         let mut times: BTreeMap<i64, f64> = BTreeMap::new();
         for tuple in nearest(&self.by_explained, explained, k) {
@@ -233,7 +232,6 @@ impl Counts {
         distances
     }
 
-    /// The same without one command of this value.
     fn without(&self, value: i64) -> Self {
         let mut others = self.clone();
         others.all -= 1.0;

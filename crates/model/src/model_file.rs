@@ -343,7 +343,6 @@ pub(crate) fn write_sections<'a>(models: impl IntoIterator<Item = &'a Model>) ->
 }
 
 impl ModelFile {
-    /// The model, if all values are within their bounds.
     fn into_model(self) -> Result<Model, ModelFault> {
         self.check()?;
         let tuple = |[size, epsilon, times]: &[i64; 3]| EpsilonTuple {

@@ -161,7 +161,6 @@ impl NoiseStatistics {
     }
 }
 
-/// Writes a list with a line for each entry.
 fn write_list(text: &mut String, name: &str, entries: &[impl Serialize]) {
     text.push_str(name);
     text.push_str(" = [\n");

@@ -35,7 +35,6 @@ impl PaddingTest {
         model.learned.padding.is_none().then_some(test)
     }
 
-    /// That of labelled commands of these sizes.
     fn of_sizes(sizes: &BTreeSet<i64>, actions: usize) -> Option<Self> {
         let (first, last) = (*sizes.first()?, *sizes.last()?);
         let share = |times: usize, all: f64| (times as f64 + 1.0) / (all + 2.0);

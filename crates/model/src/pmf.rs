@@ -260,7 +260,6 @@ impl Pmf {
         Self { least: self.least.saturating_add(first.cast_signed() as i64), ..self }
     }
 
-    /// The same with the sum 1.
     #[must_use]
     pub fn normalised(mut self) -> Self {
         let all = self.total();

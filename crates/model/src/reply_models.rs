@@ -115,7 +115,6 @@ impl ReplyDeviation {
         Self { usual: SkewedLaplace::new(missing, surplus), wide }
     }
 
-    /// A probability by both.
     fn mixed(&self, probability: impl Fn(&SkewedLaplace) -> f64) -> f64 {
         (1.0 - WIDE_SHARE) * probability(&self.usual) + WIDE_SHARE * probability(&self.wide)
     }

@@ -10,7 +10,6 @@ pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Writes the kinds, one command seen after the other.
 pub(super) fn write_kinds(text: &mut String, parent: &str, kinds: &Kinds) -> std::fmt::Result {
     text.push_str(
         "\n# Labelled commands whose parts the labels do not separate. Deviation of sizes in bytes; the share of \
@@ -33,7 +32,6 @@ pub(super) fn write_kinds(text: &mut String, parent: &str, kinds: &Kinds) -> std
     Ok(())
 }
 
-/// Writes the single replies, a line for each class.
 pub(super) fn write_single_replies(text: &mut String, parent: &str, single: &SingleReplies) -> std::fmt::Result {
     text.push_str(
         "\n# Single replies: the share in the same record as the one before and the bytes these\n# share with it, foreign records for each command, and \

@@ -126,7 +126,6 @@ pub(super) fn ln_bound<R: AsRef<RecordReadings>>(records: &[[i64; 2]], readings:
 }
 
 impl RecordReadings {
-    /// The ways to read a record whose size is in a range.
     pub(super) fn new(model: &SingleReplies, size: [i64; 2]) -> Self {
         let list = readings(model, size);
         let (mut foreign, mut merged) = (0.0, [0.0; MAX_MERGED - 1]);
