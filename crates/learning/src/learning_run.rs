@@ -239,7 +239,6 @@ impl LearningRun<'_> {
         TrainingSet { labels, commands, tolerance: self.tolerance, settings: self.settings }
     }
 
-    /// Learns from the commands that a pipeline finds.
     pub(crate) fn learn_without_noise(
         &self,
         pipeline: &Pipeline,

@@ -373,7 +373,6 @@ impl RecordingPlan {
         Self { actions: actions.to_vec(), commands }
     }
 
-    /// How often each action occurs in each of the commands.
     pub fn commands(&self) -> &[Vec<u32>] {
         &self.commands
     }

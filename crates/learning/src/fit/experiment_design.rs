@@ -137,7 +137,6 @@ impl RowSpace {
         None
     }
 
-    /// The actions whose unit row is outside this space.
     fn undetermined(&self) -> Vec<usize> {
         (0..self.rows.len().saturating_sub(1)).filter(|action| !self.contains_unit(action + 1)).collect()
     }

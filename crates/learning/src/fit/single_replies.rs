@@ -105,7 +105,6 @@ pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Opt
 /// A command with the sizes of its replies, each as a range.
 type SeenCommand<'a> = (&'a LabelledCommand, Vec<[i64; 2]>);
 
-/// ln P(replies | actions).
 fn ln_likelihood(model: &SingleReplies, (command, records): &SeenCommand<'_>) -> f64 {
     let counts = model.class_counts(command.counts.iter().copied().enumerate());
     SeenReplies::new(model, records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)

@@ -112,7 +112,6 @@ fn outliers(remainders: &[Remainder]) -> Vec<usize> {
     outliers.map(|(at, _)| at).collect()
 }
 
-/// The nearest integer size that a message can have.
 fn rounded(size: f64) -> i64 {
     (size.round() as i64).clamp(-MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE)
 }

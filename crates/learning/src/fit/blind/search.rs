@@ -167,7 +167,6 @@ pub(super) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
     found
 }
 
-/// Best first.
 fn sort(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score().total_cmp(&a.score()).then_with(|| a.overhead.cmp(&b.overhead)));
 }
@@ -344,7 +343,6 @@ fn overheads_of_lengths(
     candidates
 }
 
-/// Best first.
 fn sort_sparse(candidates: &mut [Candidate], plan: &Plan) {
     candidates.sort_by(|a, b| sparse_score(b, plan).total_cmp(&sparse_score(a, plan)));
 }

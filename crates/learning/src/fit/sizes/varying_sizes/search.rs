@@ -81,7 +81,6 @@ pub(super) struct Search<'a> {
     pub(super) single: &'a Fit,
     /// What remains of each command beyond single sizes, with the level there.
     fitted: Vec<Remainder>,
-    /// The levels under single sizes.
     levels: Levels,
     /// The commands that distributions are learned from.
     used: Vec<usize>,
@@ -110,7 +109,6 @@ impl<'a> Search<'a> {
         search.is_promising().then_some(search)
     }
 
-    /// What remains of a command beyond single sizes and levels, in bytes.
     fn deviation(&self, at: usize) -> i64 {
         self.fitted[at].value - self.fitted[at].level
     }
