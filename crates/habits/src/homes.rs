@@ -88,12 +88,10 @@ impl<H> Homes<H> {
         Some((gateway, home, sighting))
     }
 
-    /// All that were seen, by their gateways.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut H)> {
         self.followers.iter_mut().map(|(gateway, follower)| (gateway.as_str(), &mut follower.home))
     }
 
-    /// The gateways whose answers go back in time.
     pub fn disorders(&self) -> impl Iterator<Item = (&str, Disorder)> {
         self.followers.iter().filter_map(|(gateway, follower)| Some((gateway.as_str(), follower.disorder?)))
     }

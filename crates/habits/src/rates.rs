@@ -211,7 +211,6 @@ impl Rates {
         self.known.get(id as usize).map(|known| &known.actions)
     }
 
-    /// All commands, with the times that they were perhaps sent.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Actions, &[Occurrence])> {
         self.known.iter().map(|known| (&known.actions, &known.occurrences[..]))
     }
@@ -233,7 +232,6 @@ impl Rates {
         self.members(id).next().unwrap_or(id)
     }
 
-    /// What belongs to a class.
     pub(crate) fn class(&self, id: CommandId) -> CommandClass {
         self.members(id).filter_map(|member| self.actions(member).cloned()).collect()
     }
@@ -245,7 +243,6 @@ impl Rates {
         classes.into_iter().reduce(|best, other| if other.1 > best.1 { other } else { best })
     }
 
-    /// The probabilities of classes, from those of commands.
     pub(crate) fn by_class(&self, weights: &[(CommandId, f64)]) -> Vec<(CommandId, f64)> {
         let mut classes: Vec<(CommandId, f64)> = Vec::new();
         for (id, weight) in weights {
@@ -290,7 +287,6 @@ impl Rates {
         self.days.iter().sum()
     }
 
-    /// Learns the commands of whole days.
     pub(crate) fn learn_days<'a>(&mut self, days: impl IntoIterator<Item = (i64, &'a [LearnedCommand])>) {
         self.count_days(days, 1);
     }
