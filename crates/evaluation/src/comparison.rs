@@ -132,7 +132,6 @@ impl RunOutcomes<'_> {
         FIGURES.iter().enumerate().map(value).collect()
     }
 
-    /// A figure, by its index too.
     fn value(&self, at: usize, kind: FigureKind, days: f64) -> Option<(f64, Option<Interval>)> {
         let value = || self.figure(kind, &self.outcomes);
         Some(match kind {
@@ -187,7 +186,6 @@ impl RunOutcomes<'_> {
         }
     }
 
-    /// A figure in each sample, by its index.
     fn samples_of(&self, figure: usize) -> impl Iterator<Item = Option<f64>> {
         self.samples.iter().map(move |figures| figures.get(figure).copied().flatten())
     }

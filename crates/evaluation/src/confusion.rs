@@ -19,7 +19,6 @@ pub struct Confusion {
     pub invented: Vec<f64>,
 }
 
-/// How often an action was taken for another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Misattribution {
     /// The index of the true action; `None` if there was none.

@@ -92,7 +92,6 @@ const MIN_GROWTH: f64 = 1.4;
 /// How many samples of the same number of labels are drawn.
 const DRAWS: u64 = 5;
 
-/// The numbers of labels to learn from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LabelCounts {
     /// From the number of actions to all labels, growing by a constant factor.

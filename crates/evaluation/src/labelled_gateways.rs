@@ -28,7 +28,6 @@ const ALIKE: f64 = 0.9;
 enum LabelledGateways {
     /// All that sent or were sent commands, or as far as can be told.
     All,
-    /// These alone.
     Some(BTreeSet<IpAddr>),
     Untold,
 }
@@ -128,7 +127,6 @@ fn commands_by_gateway(input: &PipelineInput, pipeline: &Pipeline) -> Result<BTr
     Ok(commands)
 }
 
-/// How the labels match the commands of one gateway.
 struct GatewayMatch {
     gateway: IpAddr,
     /// The rows of the labels that are near a command, and how far from it, in nanoseconds.
