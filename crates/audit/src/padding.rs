@@ -64,7 +64,6 @@ impl PaddingCost {
     }
 }
 
-/// The expected bytes that a policy adds to a message.
 fn expected_padding(policy: &PaddingPolicy, bytes: u64) -> f64 {
     expected_added(policy, bytes, |bytes| bytes)
 }

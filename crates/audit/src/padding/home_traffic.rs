@@ -114,7 +114,6 @@ impl HomeTraffic {
     }
 }
 
-/// What is learned from padded outputs of an observation.
 fn padded(observation: &Observation, outputs: &PaddedOutputs) -> Learned<KeyFigures> {
     Learned::of(observation, |channel| KeyFigures::of(&outputs.channel(channel)))
 }

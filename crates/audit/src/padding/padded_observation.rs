@@ -130,7 +130,6 @@ pub(crate) struct SparseSums {
 }
 
 impl SparseSums {
-    /// For indexes below `length`.
     pub(crate) fn new(length: usize) -> Self {
         Self { sums: vec![0.0; length], touched: Vec::new() }
     }
@@ -177,7 +176,6 @@ pub fn named_after(rows: &[SizeRow], most: u64, observations: u32) -> f64 {
     named
 }
 
-/// The greatest prior of a command of these sizes.
 fn greatest_within(rows: &[SizeRow], from: u64, to: u64) -> f64 {
     let first = rows.partition_point(|row| row.bytes < from);
     let inside = rows.iter().skip(first).take_while(|row| row.bytes <= to);
