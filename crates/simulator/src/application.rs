@@ -55,7 +55,6 @@ pub(crate) struct MessageInput<'a> {
     pub(crate) ready_ns: i64,
 }
 
-/// The protocol's name in ALPN.
 pub(crate) fn alpn_protocol(framing: Framing) -> &'static str {
     match framing {
         Framing::Websocket | Framing::Http => "http/1.1",

@@ -193,7 +193,6 @@ pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
     (id.min_digits..=id.max_digits).map(|digits| (digits, weight(digits) / sum)).collect()
 }
 
-/// A capture of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CapturePart {
     Learn,

@@ -31,7 +31,6 @@ pub(crate) struct LivedCommand {
     origin: Origin,
 }
 
-/// Why a command is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// A routine of people.

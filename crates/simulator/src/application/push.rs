@@ -137,7 +137,6 @@ impl PushSession {
         Ok(messages)
     }
 
-    /// When something happens next.
     pub(crate) fn next_ns(&self) -> Option<i64> {
         let messages = self.messages.first().map(|message| message.time_ns);
         self.events.front().map(|(time_ns, _)| *time_ns).into_iter().chain(messages).min()

@@ -265,7 +265,6 @@ fn with_padding(plain: SupportedCipherSuite) -> SupportedCipherSuite {
     padded.map_or(plain, SupportedCipherSuite::Tls13)
 }
 
-/// An algorithm whose records are padded.
 struct PaddedAead(&'static dyn Tls13AeadAlgorithm);
 
 impl Tls13AeadAlgorithm for PaddedAead {
