@@ -249,7 +249,6 @@ impl Decomposer {
         decomposition
     }
 
-    /// The sums that the actions of a command of this size, or range of sizes, may have.
     fn target_sums(
         &self,
         CommandSizes { seen, before_padding }: CommandSizes,

@@ -18,7 +18,6 @@ const MAX_ACTIONS: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct RecurringCandidates {
     commands: Vec<Recurring>,
-    /// Their share of all commands.
     share: f64,
     limit: usize,
 }

@@ -86,7 +86,6 @@ impl Detector {
     }
 }
 
-/// A deviation as a frame has it.
 fn in_frames(deviation: Deviation, gateway: String) -> sizeleak_frame::Deviation {
     let Deviation { time_ns, what, p_value, expected, seen, commands } = deviation;
     let at = |(flow, time_ns)| sizeleak_frame::CommandAt { flow, time_ns };

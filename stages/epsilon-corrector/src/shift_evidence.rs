@@ -59,7 +59,6 @@ struct EqualReplies {
     states: SumsOfStates,
 }
 
-/// How well states explain a command.
 struct Explained<'a> {
     /// ln P(size, replies) by the learned habits in each state, and the greatest of them.
     ln_learned: Vec<f64>,

@@ -97,7 +97,6 @@ impl<'a> SingleReplyEvidence<'a> {
         Some(Self { classes, actions: &model.actions, seen: reader.as_ref()?.read(&ranges), of_names, known })
     }
 
-    /// ln P(single replies | these actions).
     fn ln_likelihood(&self, actions: &Actions) -> f64 {
         let counts = self.class_counts(actions);
         let mut known = self.known.borrow_mut();
