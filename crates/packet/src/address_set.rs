@@ -19,7 +19,6 @@ struct Prefix<T> {
     mask: T,
 }
 
-/// Source and destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressPair {
     V4([Ipv4Addr; 2]),
@@ -40,7 +39,6 @@ impl From<AddressPair> for [IpAddr; 2] {
 pub struct InvalidAddress(String);
 
 impl AddressSet {
-    /// Reads addresses (`192.168.1.20`) and networks (`10.0.0.0/8`, `2001:db8::/32`).
     pub fn parse(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, InvalidAddress> {
         let mut addresses = Self::default();
         for text in texts {
@@ -64,7 +62,7 @@ impl AddressSet {
         Ok(())
     }
 
-    /// Whether the set contains an address. An IPv4-mapped IPv6 address counts as the IPv4 address.
+    /// An IPv4-mapped IPv6 address counts as the IPv4 address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         match address {

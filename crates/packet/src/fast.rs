@@ -51,7 +51,6 @@ fn ipv4_ports(frame: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether a packet of this protocol (and, over UDP, with these ports) concerns only its source and destination.
 fn concerns_its_ends_only(protocol: u8, ports: Option<&[u8]>) -> bool {
     if protocol != UDP {
         return !may_be_tunnel(protocol);
@@ -75,11 +74,9 @@ fn may_hold_ip(datagram: &[u8]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpSegment<'a> {
     pub endpoints: Endpoints,
-    /// The sequence number of its first byte.
     pub sequence: u32,
     /// The TCP flags; at least one is set.
     pub flags: u8,
-    /// The acknowledgement number, with the ACK flag.
     pub acknowledgement: Option<u32>,
     pub payload: CapturedBytes<'a>,
 }
@@ -92,8 +89,6 @@ pub struct Endpoints {
 }
 
 impl<'a> TcpSegment<'a> {
-    /// Reads the segment of a packet whose frame had `original_length` bytes; `None` if it is not such a segment, or
-    /// damaged.
     #[inline]
     pub fn read(link_type: u16, frame: &'a [u8], original_length: u32) -> Option<Self> {
         let headers: &[u8; AFTER_IPV4 + TCP_HEADER] = frame.first_chunk().filter(|_| link_type == ETHERNET)?;

@@ -11,7 +11,6 @@ pub struct IpPacket<'a> {
     pub destination: IpAddr,
     /// What follows all extension headers; in a fragment, what follows the IP header or IPv6's fragment header.
     pub payload: IpPayload<'a>,
-    /// The position of `payload`, if it is only a fragment.
     pub fragment: Option<Fragment>,
 }
 
@@ -25,7 +24,6 @@ pub struct IpPayload<'a> {
 /// The position of a fragment in its packet (RFC 791, section 3.1; RFC 8200, section 4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
-    /// The same in all fragments of a packet.
     pub identification: u32,
     /// In bytes.
     pub offset: u32,
@@ -144,7 +142,6 @@ fn fragment_header(mut protocol: u8, mut rest: &[u8]) -> Option<Ipv6FragmentHead
     }
 }
 
-/// Where `part` begins in `whole`, which it is a slice of.
 fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
@@ -168,7 +165,6 @@ impl<'a> CapturedBytes<'a> {
         Self { data, length: original_length.max(data.len() as u32) }
     }
 
-    /// What was captured: at most [`length`](Self::length) bytes.
     pub fn data(&self) -> &'a [u8] {
         self.data
     }

@@ -54,7 +54,6 @@ pub struct AddressPrefilter {
 }
 
 impl AddressPrefilter {
-    /// A prefilter for packets from or to these addresses, active from the start.
     pub fn new(addresses: AddressSet) -> Self {
         Self { addresses, is_active: Arc::new(AtomicBool::new(true)) }
     }

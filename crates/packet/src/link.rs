@@ -11,7 +11,6 @@ use crate::ip::CapturedBytes;
 pub enum NoIpHeader {
     #[error("link type {0}{name} is not read", name = name_in_parentheses(*.0))]
     LinkType(u16),
-    /// Something other than IP, by its EtherType: ARP and the like.
     #[error("EtherType 0x{0:04x} is not read")]
     EtherType(u16),
     /// It has no EtherType: spanning tree and the like.
@@ -29,7 +28,6 @@ pub enum NoIpHeader {
     Erspan,
     #[error("a Wi-Fi frame without data")]
     WifiControl,
-    /// The radio has encrypted its content (WPA).
     #[error(
         "Wi-Fi's own encryption hides what is inside: capture on the access point or the gateway, or decrypt the \
          capture first"
@@ -101,12 +99,11 @@ fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<IpPlace, No
     }
 }
 
-/// IEEE 802.11: data frames lead to IP, unless the radio's own encryption hides it.
 pub(crate) fn after_wifi(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     after_wifi_header(data, at, 1)
 }
 
-/// The same, where the header is filled up to a multiple of `alignment`.
+/// The header is filled up to a multiple of `alignment`.
 fn after_wifi_header(data: &[u8], at: usize, alignment: usize) -> Result<IpPlace, NoIpHeader> {
     const DATA: u8 = 0x08;
     const WITHOUT_DATA: u8 = 0x40;
@@ -260,7 +257,6 @@ fn u32_at(data: &[u8], at: usize, order: fn([u8; 4]) -> u32) -> Result<u32, NoIp
     data.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| order(*bytes)).ok_or(NoIpHeader::Short)
 }
 
-/// What a link type that is not read is of, behind a space; nothing if that is not known.
 fn name_in_parentheses(link_type: u16) -> String {
     let name = match link_type {
         104 => "Cisco HDLC",

@@ -23,7 +23,6 @@ pub struct TransportSegment<'a> {
     pub sequence: u32,
     /// The flags of a segment, at least one of which is set; 0 in a datagram.
     pub flags: u8,
-    /// The acknowledgement number of a segment with the ACK flag.
     pub acknowledgement: Option<u32>,
     pub payload: CapturedBytes<'a>,
 }
@@ -98,14 +97,12 @@ impl<'a> TransportSegment<'a> {
 pub struct DnsMessage<'a> {
     pub kind: DnsKind,
     pub client: SocketAddr,
-    /// Who answers, at DNS's port.
     pub resolver: IpAddr,
     pub bytes: &'a [u8],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DnsKind {
-    /// A datagram to DNS's port.
     Query,
     /// A datagram from DNS's port; between two of them, one that says so.
     Response,

@@ -79,7 +79,6 @@ impl Display for Encapsulation {
     }
 }
 
-/// Opens a tunnel; `None` if the packet is not one.
 pub fn open_tunnel<'a>(packet: &IpPacket<'a>) -> Result<Option<OpenedTunnel<'a>>, NoIpHeader> {
     let Some(inside) = inside(&packet.payload)? else { return Ok(None) };
     let (source, destination) = (packet.source, packet.destination);
@@ -88,7 +87,6 @@ pub fn open_tunnel<'a>(packet: &IpPacket<'a>) -> Result<Option<OpenedTunnel<'a>>
     Ok(Some(OpenedTunnel { encapsulation, bytes: inside.place.in_frame(packet.payload.bytes) }))
 }
 
-/// What the headers of a tunnel say, and the IP packet behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Inside {
     kind: TunnelKind,
@@ -194,7 +192,6 @@ fn after_udp(bytes: CapturedBytes<'_>) -> Option<IpPlace> {
     ip_at(bytes.data(), UDP_HEADER).ok().filter(|_| is_certain && is_whole && is_whole_ip(inside))
 }
 
-/// Whether an IP packet fills these bytes, by the length that it claims.
 fn is_whole_ip(bytes: CapturedBytes<'_>) -> bool {
     let claimed = match *bytes.data() {
         [0x45..=0x4f, _, high, low, ..] => u32::from(u16::from_be_bytes([high, low])),
@@ -204,7 +201,6 @@ fn is_whole_ip(bytes: CapturedBytes<'_>) -> bool {
     claimed == bytes.length()
 }
 
-/// What is behind the UDP header, if that many bytes are.
 fn udp_payload<const N: usize>(data: &[u8]) -> Option<&[u8; N]> {
     data.get(UDP_HEADER..)?.first_chunk()
 }
