@@ -13,10 +13,8 @@ use crate::row_bytes::{RowBytes, RowCursor, RowLocation};
 
 /// A row as a batch stores it: everything but its bytes, and where those are.
 pub trait Row: Copy + Debug {
-    /// The row together with its bytes.
     type Item<'a>: Copy + Debug + PartialEq;
 
-    /// A row of an item whose bytes are at this location.
     fn new(item: &Self::Item<'_>, location: RowLocation) -> Self;
 
     fn location(&self) -> RowLocation;
@@ -47,12 +45,10 @@ impl<R: Row> Batch<R> {
         Self::default()
     }
 
-    /// An empty batch with room for `rows` rows, at most [`BATCH_ROWS`].
     pub fn with_capacity(rows: usize) -> Self {
         Self { rows: Vec::with_capacity(rows.min(BATCH_ROWS)), ..Self::default() }
     }
 
-    /// Adds a row and copies its bytes.
     #[inline]
     pub fn push(&mut self, item: R::Item<'_>) {
         let location = self.bytes.copy(R::bytes(&item));
@@ -114,7 +110,6 @@ impl<R: Row> Batch<R> {
         size_of::<Self>() + self.rows.capacity() * size_of::<R>() + self.bytes.memory_bytes()
     }
 
-    /// Whether the batch has reached its size and is due to be sent.
     pub fn is_full(&self, limit: BatchLimit) -> bool {
         self.rows.len() >= BATCH_ROWS || self.data_bytes >= limit.bytes()
     }
@@ -127,7 +122,6 @@ pub struct BatchIter<'a, R> {
 }
 
 impl<'a, R: Row> BatchIter<'a, R> {
-    /// The next row, without advancing.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "callers use only some entries of a row")]
     pub fn peek(&mut self) -> Option<R::Item<'a>> {

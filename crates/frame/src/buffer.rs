@@ -5,10 +5,8 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The buffer grows in multiples of this many bytes.
-const STEP: usize = 64 << 10;
+const GROWTH_STEP_BYTES: usize = 64 << 10;
 
-/// At most this many buffers are kept for reuse.
 const MAX_SPARE: usize = 6;
 
 /// Buffers to reuse once they are no longer shared.
@@ -16,13 +14,11 @@ const MAX_SPARE: usize = 6;
 pub struct SpareBuffers(Vec<Arc<Vec<u8>>>);
 
 impl SpareBuffers {
-    /// An unshared buffer, or a new one.
     pub fn take(&mut self) -> Arc<Vec<u8>> {
         let free = self.0.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
         free.map_or_else(Arc::default, |free| self.0.swap_remove(free))
     }
 
-    /// Keeps a buffer for reuse, unless there are enough.
     pub fn keep(&mut self, buffer: Arc<Vec<u8>>) {
         if self.0.len() < MAX_SPARE {
             self.0.push(buffer);
@@ -56,7 +52,6 @@ impl ReadBuffer {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// The last `count` consumed bytes.
     pub fn consumed(&self, count: usize) -> Option<&[u8]> {
         self.current.get(self.start.checked_sub(count)?..self.start)
     }
@@ -107,7 +102,7 @@ impl ReadBuffer {
         if Arc::get_mut(&mut self.current).is_none() {
             let mut next = self.spare.take();
             if let Some(next) = Arc::get_mut(&mut next) {
-                let least = unread.next_multiple_of(STEP);
+                let least = unread.next_multiple_of(GROWTH_STEP_BYTES);
                 if next.len() < least {
                     next.resize(least, 0);
                 }
@@ -123,7 +118,7 @@ impl ReadBuffer {
             buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, unread);
             // By what was read, never by a claimed length.
-            let least = (unread + room).next_multiple_of(STEP);
+            let least = (unread + room).next_multiple_of(GROWTH_STEP_BYTES);
             if buffer.len() < least {
                 buffer.resize(least, 0);
             }

@@ -135,10 +135,6 @@ impl<W: Write> FrameWriter<W> {
         Ok(())
     }
 
-    /// Adds frames in order.
-    ///
-    /// # Errors
-    /// As [`FrameWriter::write`]; the frames before are written.
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
         frames.iter().try_for_each(|frame| self.write(frame))
     }
@@ -152,7 +148,6 @@ impl<W: Write> FrameWriter<W> {
         &self.output
     }
 
-    /// The output, after everything has been written.
     pub fn into_output(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.output)

@@ -174,7 +174,6 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// Whether neither commands nor replies are longer or shorter.
     pub fn is_none(&self) -> bool {
         self.bytes == 0 && self.reply_bytes == 0
     }
@@ -201,7 +200,6 @@ impl fmt::Display for Shift {
     }
 }
 
-/// `6 bytes longer`.
 fn longer(bytes: i64) -> String {
     let number = bytes.unsigned_abs();
     let unit = if number == 1 { "byte" } else { "bytes" };

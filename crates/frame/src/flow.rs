@@ -56,7 +56,6 @@ impl Direction {
     }
 }
 
-/// Two values of a kind, one for each direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerDirection<T> {
     pub to_gateway: T,
@@ -119,7 +118,6 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow outside tunnels between these ends, of which nothing else is known.
     pub fn new(flow: u64, gateway: IpAddr, service: SocketAddr, transport: Transport) -> Self {
         let (gateway_port, encapsulation, among_several) = (None, None, false);
         Self { flow, gateway, gateway_port, service, transport, encapsulation, among_several }

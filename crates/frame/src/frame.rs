@@ -90,7 +90,6 @@ macro_rules! kinds {
         pub const KINDS: [&str; 12] = [$($name),*];
 
         impl Frame {
-            /// The kind's name, as on the wire.
             pub fn kind(&self) -> &str {
                 match self {
                     $(Self::$kind(_) => $name,)*

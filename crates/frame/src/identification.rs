@@ -65,7 +65,6 @@ pub struct DeviceTypeProbability {
 }
 
 impl Identification {
-    /// A command without candidates, of which nothing else is known.
     pub fn unanswered(command: Command) -> Self {
         Self { command, ..Self::default() }
     }
@@ -121,7 +120,6 @@ impl Actions {
         })
     }
 
-    /// The names with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
         self.indexed_counts().iter().filter_map(|(index, count)| Some((self.names().get(*index as usize)?, *count)))
     }

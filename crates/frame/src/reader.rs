@@ -122,7 +122,6 @@ impl<R: Read> FrameReader<R> {
         Ok(Some(frame))
     }
 
-    /// The first buffered frame and its length; `None` if it is incomplete.
     fn decode_unread(&mut self) -> Result<Option<(Frame, usize)>, String> {
         let (unread, buffer) = (self.buffer.unread(), self.buffer.shared());
         // Nearly all frames are whole at the first attempt: then there is no need to find their end.
@@ -166,7 +165,6 @@ impl<R: Read> FrameReader<R> {
         self.buffer.consumed(self.last).unwrap_or_default()
     }
 
-    /// The bytes that were read but not decoded, and the rest of the input.
     pub fn into_rest(self) -> (Vec<u8>, R) {
         (self.buffer.unread().to_vec(), self.input)
     }

@@ -149,7 +149,6 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// What a stream of this stage begins with, as this version writes it and where no stage comes before.
     pub fn of(stage: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Self { schema: SCHEMA, stage: stage.to_owned(), version, upstream: Vec::new() }
@@ -173,7 +172,6 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// What a stage says of no flow in particular, at no known time.
     pub fn new(stage: impl Into<Cow<'static, str>>, what: impl Into<Cow<'static, str>>, detail: String) -> Self {
         let (stage, what) = (stage.into(), what.into());
         Self { time_ns: None, stage, flow: None, what, bytes: None, detail: Some(detail) }
