@@ -13,7 +13,6 @@ use crate::merge::{CaptureOrder, Merge};
 use crate::open::{content_below, is_named_capture};
 use crate::packet_batcher::Selection;
 
-/// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,

@@ -149,7 +149,6 @@ pub(crate) struct Dating {
 }
 
 impl Dating {
-    /// For packets of which no time is to be used but that of the first.
     pub(crate) fn untimed() -> Self {
         Self { is_untimed: true, ..Self::default() }
     }
@@ -186,7 +185,6 @@ impl Dating {
         dated_ns
     }
 
-    /// What to tell the user, if times were not used, about this number of captures.
     fn describe(&self, captures: u64) -> Option<String> {
         if self.is_untimed {
             return Some(format!(

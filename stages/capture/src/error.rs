@@ -44,7 +44,6 @@ pub enum Damage {
         counted(*missing, "byte", "bytes")
     )]
     Cut {
-        /// Where the part begins.
         offset: u64,
         /// How many bytes of the part are missing, as far as is known.
         missing: u64,
@@ -52,22 +51,12 @@ pub enum Damage {
     },
     #[error("is damaged at byte {offset}: {fault}; what comes before is processed")]
     Malformed { offset: u64, fault: String },
-    /// A part violates the format or claims an impossible length, and packets were found behind it.
     #[error(
         "is damaged at byte {offset}: {fault}; {bytes} bytes are skipped, and the packets behind them are processed"
     )]
-    Skipped {
-        offset: u64,
-        fault: String,
-        /// How many bytes up to the next packet are lost.
-        bytes: u64,
-    },
+    Skipped { offset: u64, fault: String, bytes: u64 },
     #[error("cannot be read after byte {offset}: {source}; what comes before is processed")]
-    Read {
-        /// How many bytes were read.
-        offset: u64,
-        source: io::Error,
-    },
+    Read { offset: u64, source: io::Error },
 }
 
 impl Damage {
@@ -106,7 +95,6 @@ impl Damage {
         }
     }
 
-    /// Whether the file has other content than a capture, or none.
     pub fn is_no_capture(&self) -> bool {
         matches!(self, Self::NotCapture(_) | Self::StandIn(_) | Self::Empty | Self::DanglingLink)
     }
@@ -126,7 +114,6 @@ pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, detail: &impl Dis
     Notice { time_ns, ..Notice::new(NAME, what, detail.to_string()) }
 }
 
-/// At most this many notices report places where a file is damaged. More damage is only counted.
 const MAX_NOTICES_OF_FILE: u64 = 8;
 
 /// Errors so far: each is reported at once; the first is returned after everything readable has been read. Damage that

@@ -26,8 +26,7 @@ const KERNEL_BUFFER_KIB: &str = "8192";
 /// A tcpdump that has not ended this long after it was asked to is killed.
 const MAX_END: Duration = Duration::from_secs(2);
 
-/// The most of what it says that is read, in bytes.
-const MAX_SAID: usize = 4096;
+const MAX_SAID_BYTES: usize = 4096;
 
 /// A tcpdump that captures an interface. It is killed when this is dropped.
 #[derive(Debug)]
@@ -95,7 +94,6 @@ impl Tcpdump {
         (drops(&said), Err(io::Error::other(fault)))
     }
 
-    /// Why it has ended before it was asked to.
     pub fn fault(&mut self) -> io::Error {
         let ended = self.end().1.err();
         ended.unwrap_or_else(|| io::Error::other(format!("{}: tcpdump has ended", self.interface)))
@@ -143,9 +141,9 @@ impl Drop for Tcpdump {
 
 /// What a tcpdump that has ended has said. What it has started may still hold the pipe.
 fn said_by(mut said: ChildStderr) -> String {
-    let mut bytes = vec![0; MAX_SAID];
+    let mut bytes = vec![0; MAX_SAID_BYTES];
     let mut length = 0;
-    while length < MAX_SAID && is_ready(&said) {
+    while length < MAX_SAID_BYTES && is_ready(&said) {
         match bytes.get_mut(length..).map_or(Ok(0), |rest| said.read(rest)) {
             Ok(0) => break,
             Ok(read) => length += read,
@@ -208,7 +206,6 @@ impl LiveCapture {
         (merge, started.err())
     }
 
-    /// Reports how many packets tcpdump says were lost.
     fn report_drops(&self, drops: Drops, last_ns: Option<i64>, out: &mut dyn SourceEmit) -> Result<(), StageError> {
         let Drops { kernel, interface } = drops;
         if kernel + interface > 0 {

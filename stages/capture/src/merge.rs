@@ -18,7 +18,6 @@ use crate::window::{CapturedPacket, PacketVisitor, WINDOW_BYTES};
 #[derive(Debug, Clone)]
 pub(crate) struct CaptureFile {
     pub(crate) path: PathBuf,
-    /// Its number among the captures, from 0.
     pub(crate) index: u32,
     /// The time of its first packet; the minimum if that is not known.
     pub(crate) starts_ns: i64,
@@ -62,7 +61,7 @@ struct Head {
 }
 
 impl OpenCapture {
-    /// Opens a capture and reads its header. Reading a stream ends when `interrupt` is set.
+    /// Reading a stream ends when `interrupt` is set.
     pub(crate) fn open(file: CaptureFile, interrupt: &Interrupt) -> Result<Self, CaptureError> {
         let opened = open(&file.path, interrupt, &file.progress, file.read_bytes);
         let (reader, stream) = opened.map_err(|damage| file.error(damage))?;
@@ -145,7 +144,6 @@ const MAX_OPEN: usize = 128;
 /// What is read of all open captures together, about, in bytes.
 const MAX_READ_BYTES: usize = 8 << 20;
 
-/// What is read of one at once at least.
 const MIN_READ_BYTES: usize = 4 << 10;
 
 /// What is read of a file to find its start.
@@ -281,7 +279,6 @@ impl Merge {
         Some((self.current.as_mut()?, before_ns))
     }
 
-    /// The capture of the packet returned last, if no other one is open and it is a file that is not compressed.
     pub(crate) fn sole_plain_file(&mut self) -> Option<&mut OpenCapture> {
         self.current
             .as_deref_mut()
@@ -302,7 +299,6 @@ impl Merge {
         advanced
     }
 
-    /// Suspends the file whose next packet is latest if too many are open.
     fn make_room(&mut self) {
         let read_bytes = self.read_bytes();
         if self.suspendable.len() >= MAX_OPEN

@@ -366,7 +366,6 @@ impl<R: BufRead> Member for FrameDecoder<Chain<Cursor<[u8; 4]>, EndWatch<R>>> {
     }
 }
 
-/// Remembers whether the end of the input was reached.
 struct EndWatch<R> {
     input: R,
     is_at_end: bool,
@@ -380,7 +379,6 @@ impl<R: Read> Read for EndWatch<R> {
     }
 }
 
-/// Members one after another, as one stream.
 struct Members<M: Member> {
     /// What follows the last member, until the next one begins.
     rest: Option<M::Input>,

@@ -32,7 +32,6 @@ pub(crate) struct Prefetcher {
 }
 
 impl Prefetcher {
-    /// One that reads as many captures as there are processors besides the one for the current capture.
     pub(crate) fn new(selection: Selection, interrupt: Interrupt) -> Self {
         Self { captures: VecDeque::new(), most: (processors() - 1).min(MAX_CAPTURES), selection, interrupt }
     }
@@ -70,7 +69,6 @@ impl Prefetcher {
         next
     }
 
-    /// Starts a thread that reads a capture up to a packet at `before_ns`; `None` if no thread can be started.
     fn start(&self, file: CaptureFile, before_ns: i64) -> Option<PrefetchedCapture> {
         let (sender, parcels) = bounded(PARCELS / (self.most + 1));
         let (index, wanted) = (file.index, Arc::new(()));
@@ -106,7 +104,7 @@ impl PrefetchedCapture {
     }
 }
 
-/// Reads a capture up to a packet at `before_ns`; `None` once its receiver is gone.
+/// `None` once its receiver is gone.
 fn read(
     file: CaptureFile,
     before_ns: i64,

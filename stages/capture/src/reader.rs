@@ -30,7 +30,6 @@ impl CaptureReader {
         Self::of(ByteSource::Stream(input), WINDOW_BYTES)
     }
 
-    /// As [`Self::new`], reading this number of bytes at once.
     pub(crate) fn of(input: ByteSource, read_bytes: usize) -> Result<Self, Damage> {
         let mut window = Window::new(input, read_bytes);
         let magic = match window.peek(4, "capture") {
@@ -82,7 +81,6 @@ impl CaptureReader {
         Ok(packet)
     }
 
-    /// The length of the next packet in the capture, once that is in the window.
     fn find_packet(&mut self) -> Result<Option<u64>, Damage> {
         match &mut self.format {
             Format::Pcap(pcap) => pcap.find_packet(&mut self.window),

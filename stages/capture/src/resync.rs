@@ -17,8 +17,7 @@ const MAX_AHEAD_NS: i64 = 24 * MAX_BACK_NS;
 const MAX_PIECES: usize = 4096;
 const MAX_BYTES: usize = 16 << 20;
 
-/// A capture is read in steps of this many bytes.
-const STEP: usize = 256 << 10;
+const STEP_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Candidate {
@@ -57,14 +56,13 @@ const FAR: Evidence = Evidence { packets: 16, bytes: 128 << 10, packets_to_end: 
 enum Chain {
     Believed,
     Refused,
-    /// This many bytes from the place on are needed to decide.
     Incomplete(usize),
 }
 
 /// Moves a window behind the damage at its front, to the next packet that is believed; returns how many bytes it has
 /// skipped. `None` if no packet follows: then the window is at the end.
 pub(crate) fn skip_damage(window: &mut Window, format: &impl PacketFormat) -> Option<u64> {
-    let (from, mut wanted) = (window.offset(), STEP);
+    let (from, mut wanted) = (window.offset(), STEP_BYTES);
     // The damaged packet itself.
     let mut at = 1;
     // Whether the places that come are refused with one before them, so that each chain is followed once.
@@ -72,7 +70,7 @@ pub(crate) fn skip_damage(window: &mut Window, format: &impl PacketFormat) -> Op
     loop {
         let is_whole = !window.fetch(wanted);
         let bytes = window.available();
-        wanted = STEP;
+        wanted = STEP_BYTES;
         while at < bytes.len() {
             if refused.pop_front() == Some(true) {
                 at += 1;
@@ -96,7 +94,7 @@ pub(crate) fn skip_damage(window: &mut Window, format: &impl PacketFormat) -> Op
                 }
                 Chain::Incomplete(length) => {
                     refused.push_front(false);
-                    wanted = length.max(STEP);
+                    wanted = length.max(STEP_BYTES);
                     break;
                 }
             }
@@ -205,7 +203,7 @@ mod tests {
     /// How many bytes are skipped, and how often a place was looked at for each of them.
     fn skipped(bytes: Vec<u8>) -> (Option<u64>, usize) {
         let (length, format) = (bytes.len(), Pieces::default());
-        let mut window = Window::new(ByteSource::Stream(Box::new(Cursor::new(bytes))), STEP);
+        let mut window = Window::new(ByteSource::Stream(Box::new(Cursor::new(bytes))), STEP_BYTES);
         (skip_damage(&mut window, &format), format.asked.get().div_ceil(length))
     }
 

@@ -14,7 +14,6 @@ use crate::error::Damage;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
-    /// Nanoseconds since the epoch.
     pub time_ns: i64,
     /// A LINKTYPE_ value.
     pub link_type: u16,
@@ -117,7 +116,6 @@ impl Window {
         is_adopted
     }
 
-    /// Releases the buffer, keeping the bytes available in another one.
     pub(crate) fn release_buffer(&mut self) {
         self.buffer.move_out();
     }
@@ -188,7 +186,6 @@ impl Window {
         }
     }
 
-    /// Consumes the next `length` bytes and returns them; otherwise as [`Window::peek`].
     pub(crate) fn take(&mut self, length: u64, part: &'static str) -> Result<Option<&[u8]>, Damage> {
         if self.peek(length, part)?.is_none() {
             return Ok(None);

@@ -32,7 +32,6 @@ const HEADROOM: usize = 64 << 10;
 /// A piece has the same alignment in memory as in the file: up to 31 bytes off, some processors copy at half the speed.
 const PAGE: usize = 4096;
 
-/// Emits all packets, alternating where there are processors for two threads.
 pub(crate) fn run(driver: &mut CaptureDriver<'_>) -> Result<(), StageError> {
     if processors() > 1 { run_in_pieces(driver, PIECE_BYTES).map(drop) } else { driver.run() }
 }
@@ -77,11 +76,9 @@ struct AlternatingReaders<'a, 'b> {
     /// The offset of the first piece that no thread has taken.
     next: AtomicU64,
     turn: Mutex<Turn<'a, 'b>>,
-    /// Signals the end of a turn.
     passed: Condvar,
 }
 
-/// What the threads pass to each other.
 struct Turn<'a, 'b> {
     driver: &'a mut CaptureDriver<'b>,
     capture: u32,
@@ -156,7 +153,6 @@ impl Turn<'_, '_> {
         self.reader().and_then(|reader| reader.window.plain_file()).map_or(0, |file| file.position)
     }
 
-    /// The reader of the file, while no other capture is open.
     fn reader(&mut self) -> Option<&mut CaptureReader> {
         let sole = self.driver.merge.sole_plain_file().filter(|sole| sole.file.index == self.capture)?;
         Some(&mut sole.reader)
@@ -179,7 +175,6 @@ impl Piece {
         Self { wanted, buffer: Arc::default(), spare: SpareBuffers::default(), offset: 0, start: 0, length: 0 }
     }
 
-    /// Reads the piece at this offset, as far as the system allows.
     fn read(&mut self, file: &PlainFile, offset: u64) {
         (self.offset, self.length) = (offset, 0);
         let wanted = self.wanted;

@@ -20,7 +20,6 @@ impl PacketBatcher {
 
 struct BatchFiller<'a> {
     batcher: &'a mut PacketBatcher,
-    /// Packets at this time or later are not taken.
     before_ns: i64,
     capture: u32,
     number: u64,
