@@ -53,7 +53,6 @@ impl EarlierPackets {
     }
 }
 
-/// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
 pub struct FlowFilter {
     prefilter: AddressPrefilter,
@@ -184,7 +183,6 @@ impl FlowFilter {
         Ok(None)
     }
 
-    /// Processes an IP packet that is not a fragment: opens a tunnel, or else keeps the segment if it is the gateway's.
     fn whole_packet(
         &mut self,
         packet: &IpPacket<'_>,
@@ -215,7 +213,6 @@ impl FlowFilter {
         Ok(None)
     }
 
-    /// Processes the packet inside a tunnel, unless that stays closed.
     fn tunnel(
         &mut self,
         outer: &IpPacket<'_>,
@@ -237,7 +234,6 @@ impl FlowFilter {
         self.ip_packet(tunnel.bytes, Carrier { is_tunnel: true, gateways, apart }, context)
     }
 
-    /// Learns the addresses of the selected names from a packet that may be a DNS message.
     fn resolve_names(
         &mut self,
         packet: &IpPacket<'_>,
@@ -264,7 +260,6 @@ impl FlowFilter {
         gateways.or(carrier.gateways)
     }
 
-    /// Keeps a segment and returns its flow, if its service is selected.
     fn segment(
         &mut self,
         segment: &TransportSegment<'_>,

@@ -20,7 +20,6 @@ pub(crate) enum GatewayEnds {
 }
 
 impl GatewayEnds {
-    /// `None` where neither end is a gateway.
     pub(crate) fn of(gateways: &AddressSet, [source, destination]: [IpAddr; 2]) -> Option<Self> {
         match (gateways.contains(source), gateways.contains(destination)) {
             (true, true) => Some(Self::Both),

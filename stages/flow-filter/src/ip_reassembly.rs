@@ -17,7 +17,6 @@ use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FragmentLimits {
     packets: usize,
-    /// The most memory they may take together, in bytes.
     bytes: usize,
 }
 
@@ -34,11 +33,9 @@ const TIMEOUT_NS: u64 = 30_000_000_000;
 /// no host uses an identification again as fast.
 const REPETITION_NS: u64 = 1_000_000_000;
 
-/// So many packets that were whole are known.
-const COMPLETE: usize = 64;
+const MAX_COMPLETE: usize = 64;
 
-/// Memory of a piece besides its data, in bytes.
-const PIECE_BYTES: usize = 64;
+const PIECE_OVERHEAD_BYTES: usize = 64;
 
 /// The longest packet there can be (RFC 791): 16 bits of length.
 const LONGEST_PACKET: u32 = 65_535;
@@ -115,7 +112,6 @@ impl IpReassembly {
         Self { limits, partial: VecDeque::new(), complete: VecDeque::new(), last_ns: None }
     }
 
-    /// The packets that were read from a state, with the limits of this reassembly.
     pub(crate) fn restored(&self, read: Self) -> Self {
         Self { limits: self.limits, ..read }
     }
@@ -163,7 +159,7 @@ impl IpReassembly {
         }
         partial.add(start, end, payload.data());
         if partial.is_complete() {
-            if self.complete.len() == COMPLETE {
+            if self.complete.len() == MAX_COMPLETE {
                 self.complete.pop_front();
             }
             self.complete.push_back((key, time_ns));
@@ -178,7 +174,6 @@ impl IpReassembly {
         Ok(None)
     }
 
-    /// Whether a fragment is of a packet of which others came.
     pub(crate) fn awaits(
         &self,
         packet: &IpPacket<'_>,
@@ -256,7 +251,7 @@ impl PartialPacket {
             let captured = data.get((from - start) as usize..).unwrap_or_default();
             let captured = captured.get(..(to - from) as usize).unwrap_or(captured);
             self.received += to - from;
-            self.bytes += captured.len() + PIECE_BYTES;
+            self.bytes += captured.len() + PIECE_OVERHEAD_BYTES;
             self.pieces.insert(from, Piece { length: to - from, data: captured.to_vec() });
         }
     }

@@ -15,7 +15,6 @@ use sizeleak_text::counted;
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MAX_RESOLVED, Resolution};
 
-/// The most reasons that are reported separately.
 const MAX_REASONS: usize = 64;
 
 counters! {
@@ -90,7 +89,6 @@ impl FilterCounters {
         most.map(|(reason, count)| (*reason, *count))
     }
 
-    /// What is said at the end of packets whose headers cannot be read, if there are any.
     pub(crate) fn damaged_sentence(&self) -> Option<String> {
         let packets = counted(self.damaged, "packet", "packets");
         (self.damaged > 0).then(|| format!("{packets} with a cut or damaged header of IP, TCP or UDP: not sized"))
@@ -125,7 +123,6 @@ impl FilterCounters {
         })
     }
 
-    /// Counts a DNS answer that was not taken, or not as a whole. The first of each is reported.
     pub(crate) fn count_resolution(&mut self, resolution: Resolution, message: &DnsMessage<'_>) -> Option<Notice> {
         let (DnsMessage { client, resolver, .. }, more) = (message, "more of these are only counted");
         let (count, what, detail) = match resolution {
@@ -166,7 +163,6 @@ impl FilterCounters {
     }
 }
 
-/// At most this many addresses are counted; those that appear later are not.
 const MAX_ADDRESSES: usize = 4096;
 const SHOWN: usize = 5;
 
@@ -194,7 +190,6 @@ impl SeenAddresses {
     }
 }
 
-/// The most pairs of addresses that are told apart; packets of later ones are only counted.
 const MAX_PAIRS: usize = 256;
 const SHOWN_PAIRS: usize = 3;
 
@@ -223,7 +218,6 @@ impl UnsizedTraffic {
         }
     }
 
-    /// One sentence for each protocol, with the number of its packets.
     pub(crate) fn sentences(&self) -> impl Iterator<Item = String> {
         self.packets.iter().map(|(protocol, named)| {
             let shown = named.pairs.iter().take(SHOWN_PAIRS).map(|[one, other]| format!("{one} and {other}"));

@@ -54,7 +54,6 @@ impl ServiceSelection {
         Ok(Self { addresses, names, resolved, queries, resolvers, ports: ports.to_vec() })
     }
 
-    /// The selection that was read from a state, with the options of this one.
     pub(crate) fn restored(&self, read: Self) -> Self {
         let (addresses, resolvers, ports) = (self.addresses.clone(), self.resolvers.clone(), self.ports.clone());
         Self { addresses, resolvers, ports, ..read }
@@ -68,7 +67,6 @@ impl ServiceSelection {
         is_address_selected && (self.ports.is_empty() || self.ports.contains(&service.port()))
     }
 
-    /// Whether a segment only keeps the network running, and neither of its ports is selected explicitly.
     pub(crate) fn excludes_as_infrastructure(&self, segment: &TransportSegment<'_>) -> bool {
         let is_selected = |end: SocketAddr| self.ports.contains(&end.port());
         is_infrastructure(segment) && !is_selected(segment.source) && !is_selected(segment.destination)
