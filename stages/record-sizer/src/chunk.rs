@@ -12,7 +12,6 @@ use sizeleak_frame::Segment;
 pub(crate) struct Chunk<'a> {
     /// The sequence number of its first byte; 0 where it does not matter.
     pub(crate) sequence: u32,
-    /// When the segment that carried it was captured.
     pub(crate) time_ns: i64,
     #[serde(skip)]
     pub(crate) payload: &'a [u8],
@@ -61,7 +60,6 @@ impl<'a> Chunk<'a> {
         Self { sequence, time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, may_be_padding }
     }
 
-    /// Bytes on the wire.
     #[inline]
     pub(crate) fn length(&self) -> u64 {
         self.payload.len() as u64 + u64::from(self.hidden)
@@ -95,11 +93,9 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Memory that a held segment is taken to need besides its payload, in bytes.
-pub(crate) const SEGMENT_COST: usize = 96;
+pub(crate) const SEGMENT_OVERHEAD_BYTES: usize = 96;
 
-/// Memory that a direction with held segments is taken to need besides them, in bytes.
-const DIRECTION_COST: usize = 256;
+const DIRECTION_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HeldSegment {
@@ -122,7 +118,6 @@ pub(crate) struct HeldSegments {
     bytes: usize,
 }
 
-/// Counts segments that follow each other.
 #[derive(Debug, Default)]
 struct Run {
     length: usize,
@@ -155,7 +150,7 @@ impl HeldSegments {
 
     fn take_first_if(&mut self, condition: impl Fn(u64) -> bool) -> Option<HeldSegment> {
         let (_, held) = self.segments.pop_front_if(|(start, _)| condition(*start))?;
-        self.bytes -= held.payload.len() + SEGMENT_COST;
+        self.bytes -= held.payload.len() + SEGMENT_OVERHEAD_BYTES;
         if self.segments.is_empty() {
             self.segments = VecDeque::new();
         }
@@ -180,7 +175,7 @@ impl HeldSegments {
     pub(crate) fn remove_at(&mut self, position: u64) {
         let index = self.segments.partition_point(|(start, _)| *start <= position);
         if let Some((_, held)) = index.checked_sub(1).and_then(|index| self.segments.remove(index)) {
-            self.bytes -= held.payload.len() + SEGMENT_COST;
+            self.bytes -= held.payload.len() + SEGMENT_OVERHEAD_BYTES;
         }
     }
 
@@ -200,7 +195,7 @@ impl HeldSegments {
                 at += 1;
             } else {
                 removed += usize::from(!second.may_be_padding);
-                self.bytes -= held.payload.len() + SEGMENT_COST;
+                self.bytes -= held.payload.len() + SEGMENT_OVERHEAD_BYTES;
                 self.segments.remove(at);
             }
         }
@@ -237,7 +232,7 @@ impl HeldSegments {
 
     /// Holds a chunk; none may be held at its position.
     pub(crate) fn insert(&mut self, start: u64, chunk: Chunk<'_>) {
-        self.bytes += chunk.payload.len() + SEGMENT_COST;
+        self.bytes += chunk.payload.len() + SEGMENT_OVERHEAD_BYTES;
         let index = self.segments.partition_point(|(other, _)| *other < start);
         let held = HeldSegment { without_payload: Chunk { payload: &[], ..chunk }, payload: chunk.payload.into() };
         self.segments.insert(index, (start, held));
@@ -254,7 +249,7 @@ impl HeldSegments {
 
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        if self.is_empty() { 0 } else { DIRECTION_COST + self.bytes }
+        if self.is_empty() { 0 } else { DIRECTION_OVERHEAD_BYTES + self.bytes }
     }
 }
 
@@ -322,7 +317,7 @@ mod tests {
         assert_eq!(held.remove_differing(2, Chunk::fragment(2, b"xxxxxxxx")), 0, "they touch it");
         assert_eq!(held.remove_differing(11, Chunk::fragment(2, b"xxfxxxxxxg")), 2);
         assert_eq!((held.len(), held.first(), held.next_start(1)), (2, Some((0, 1)), Some(20)));
-        assert_eq!(held.bytes(), DIRECTION_COST + 2 * (2 + SEGMENT_COST));
+        assert_eq!(held.bytes(), DIRECTION_OVERHEAD_BYTES + 2 * (2 + SEGMENT_OVERHEAD_BYTES));
         assert_eq!(held.remove_differing(0, Chunk::fragment(2, &[0; 100])), 2);
         assert!(held.is_empty() && held.bytes() == 0);
     }

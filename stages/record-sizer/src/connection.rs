@@ -87,7 +87,6 @@ impl Successor {
         syns
     }
 
-    /// Its segments in the order of time.
     pub(crate) fn segments(&self) -> Vec<Segment<'_>> {
         let mut segments: Vec<_> =
             self.runs.iter().flat_map(|(_, run)| run.segments.iter().map(OwnedSegment::segment)).collect();
@@ -245,7 +244,6 @@ impl Connection {
         }
     }
 
-    /// Gives up the gaps whose wait has ended at this time.
     pub(crate) fn expire(&mut self, now_ns: i64, limits: &Limits, findings: &mut Findings) {
         for direction in Direction::BOTH {
             while self.end_of_wait(direction, limits).is_some_and(|end_ns| end_ns <= now_ns) {
@@ -322,7 +320,6 @@ impl Connection {
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
     }
 
-    /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
     pub(crate) fn has_protocol(&self) -> bool {
         self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
     }
@@ -361,7 +358,6 @@ impl Connection {
         TlsSession { keys, negotiation: &mut busy.negotiation }
     }
 
-    /// When the first wait for missing bytes or an earlier start ends.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<i64> {
         let ends = |direction| [self.end_of_wait(direction, limits), self.end_of_message(direction)];
         Direction::BOTH.into_iter().flat_map(ends).flatten().min()
@@ -394,7 +390,6 @@ impl Connection {
         }
     }
 
-    /// A direction, the keys of the session and the use of its payload, if the connection rests.
     #[inline]
     pub(crate) fn at_rest(&mut self, direction: Direction) -> Option<(&mut Stream, SessionKeys, &mut PayloadUse)> {
         if self.busy.is_some() {
@@ -456,7 +451,6 @@ fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Directio
 }
 
 impl BusyState {
-    /// The state in which a connection at rest is.
     fn of(streams: &PerDirection<Stream>) -> Box<Self> {
         let at_rest = |stream: &Stream| BusyStream {
             pending: PendingSegments::default(),
@@ -506,7 +500,6 @@ impl BusyState {
         }
     }
 
-    /// Whether to report that this is not TLS: once, and not if it is.
     fn may_report_not_tls(&mut self, is_tls: bool) -> bool {
         !is_tls && !std::mem::replace(&mut self.streams.to_gateway.is_reported_not_tls, true)
     }

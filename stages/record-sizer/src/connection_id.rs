@@ -62,12 +62,10 @@ impl ConnectionIds {
         self.recent.iter().any(|recent| bytes.starts_with(recent.get(..SURE).unwrap_or_default()))
     }
 
-    /// The length of unknown ids, if it is known: packets show it, or others are as long.
     pub(crate) fn length(&self) -> Option<u8> {
         self.declared.or(self.shown).or(self.used)
     }
 
-    /// The other end wants to be sent this id.
     pub(crate) fn announce(&mut self, id: &[u8]) {
         if self.has(id) {
             return;
@@ -187,7 +185,6 @@ pub(crate) struct Contenders<C> {
 }
 
 impl<C> Contenders<C> {
-    /// Adds one; returns its place.
     pub(crate) fn begin(&mut self, new: C) -> usize {
         let least = self.with_packets().rev().min_by_key(|(_, packets, _)| *packets).map(|(at, ..)| at);
         if let Some(least) = least.filter(|_| self.all.len() >= MOST_CONTENDERS) {
@@ -198,7 +195,6 @@ impl<C> Contenders<C> {
         self.all.len() - 1
     }
 
-    /// The one at a place, which has another packet.
     pub(crate) fn with_packet(&mut self, at: usize) -> Option<&mut C> {
         let (one, packets) = self.all.get_mut(at)?;
         *packets = packets.saturating_add(1);

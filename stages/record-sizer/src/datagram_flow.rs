@@ -195,7 +195,6 @@ impl DatagramFlow {
         self.current.iter().chain(&self.rival).map(of_guess).sum()
     }
 
-    /// Gives up what is not complete.
     pub(crate) fn release(&mut self) {
         for guess in self.current.iter_mut().chain(&mut self.rival) {
             guess.held = Vec::new();
@@ -241,7 +240,6 @@ impl ProtocolFlow {
         matches!(self, Self::Quic(_))
     }
 
-    /// Takes a datagram; false if it is not of this protocol.
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         match self {
             Self::Dtls(flow) => flow.take(direction, chunk, found),

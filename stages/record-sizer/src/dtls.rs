@@ -86,7 +86,6 @@ pub(crate) fn dtls_records(chunk: &Chunk<'_>, id_length: u8) -> Option<Vec<DtlsR
     (!records.is_empty()).then_some(records)
 }
 
-/// What is at the place where a record should start.
 enum Start {
     Record(DtlsRecord),
     Cut,
@@ -250,7 +249,6 @@ impl DtlsSession {
 }
 
 impl DtlsFlow {
-    /// A flow, if records fill the datagram.
     pub(crate) fn begin(chunk: &Chunk<'_>) -> Option<Self> {
         let proves = |records: &Vec<DtlsRecord>| !records.iter().all(DtlsRecord::is_unified);
         let with_ids = with_any_id(chunk).map(|(_, records)| records);

@@ -10,7 +10,6 @@ use crate::message::FlowEvent;
 use crate::messages::MessageEnd;
 use crate::record::SizedRecord;
 
-/// What was found in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TlsEvent {
     pub(crate) direction: Direction,
@@ -48,7 +47,6 @@ pub(crate) enum Incident {
     NotMissing {
         bytes: u64,
     },
-    /// A segment brings nothing new.
     Retransmitted,
     OutOfOrder,
     /// Record boundaries were found again after `skipped` captured bytes.
@@ -103,7 +101,6 @@ pub(crate) fn merge_directions(events: Vec<TlsEvent>) -> Vec<TlsEvent> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadBytes {
     pub direction: Direction,
-    /// The sequence number of the first of them.
     pub sequence: u32,
     pub bytes: Box<[u8]>,
 }
@@ -127,7 +124,6 @@ counters! {
 }
 
 impl SizerCounters {
-    /// Counts a segment or datagram, and what the snaplen cut off its payload.
     #[inline]
     pub(crate) fn segment(&mut self, segment: &Segment<'_>) {
         self.segments += 1;

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 /// The number of periods in which a full table is used once.
 const PERIODS: usize = 8;
 
-/// The fewest flows by which the table grows.
 const MIN_GROWTH: usize = 64;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,7 +86,6 @@ impl<V> FlowTable<V> {
         next_ns.filter(|_| !self.is_full()).unwrap_or(i64::MIN)
     }
 
-    /// Removes and returns the values that were not used since the last sweep.
     pub(crate) fn evict_idle(&mut self, now_ns: i64) -> Vec<(u64, V)> {
         let before = self.last_sweep.map_or(0, |(_, period)| period);
         self.last_sweep = Some((now_ns, self.period));
@@ -118,7 +116,6 @@ impl<V> FlowTable<V> {
         evicted.map(|(flow, entry)| (flow, entry.value)).collect()
     }
 
-    /// Grows by half, but never beyond the capacity.
     fn grow(&mut self) {
         let known = self.values.len();
         let room = self.capacity.saturating_sub(known).max(1);

@@ -66,7 +66,6 @@ impl Framing {
     }
 }
 
-/// The framer of one direction, with the state it changes.
 pub(crate) struct Framer<'a> {
     pub(crate) direction: Direction,
     /// Whether the SYN was seen, so that the stream starts with its first byte.
@@ -75,11 +74,9 @@ pub(crate) struct Framer<'a> {
     pub(crate) walker: &'a mut RecordWalker,
     pub(crate) framing: &'a mut Framing,
     pub(crate) handshake: &'a mut HandshakeReader,
-    /// Whether application data came before, without a loss in between.
     pub(crate) follows_data: &'a mut bool,
     /// Sizes messages while no record was found, if their segments are to be used.
     pub(crate) messages: &'a mut Option<Box<ConnectionMessages>>,
-    /// Finds messages of a declared framing, which the connection then carries.
     pub(crate) declared: &'a mut Option<Box<LengthFramer>>,
     pub(crate) payload: &'a mut PayloadUse,
     pub(crate) findings: &'a mut Findings,
@@ -207,7 +204,6 @@ impl Framer<'_> {
         found.events.into_iter().for_each(|event| self.event(chunk.time_ns, EventKind::Other(event)));
     }
 
-    /// Adds bytes to their message, unless there are records.
     fn size_message(&mut self, chunk: &Chunk<'_>) {
         if self.walker.version().is_some() {
             return self.drop_sizer();
@@ -443,14 +439,12 @@ impl Framer<'_> {
         }
     }
 
-    /// Notes that bytes were read, if somebody wants to know.
     fn note_read(&mut self, sequence: u32, bytes: &[u8]) {
         if let Some(read) = &mut self.findings.read {
             read.push(ReadBytes { direction: self.direction, sequence, bytes: bytes.into() });
         }
     }
 
-    /// Notes that a header was read that ends before this sequence number.
     fn read_header_before(&mut self, sequence: u32, header: Header) {
         self.note_read(sequence.wrapping_sub(HEADER as u32), &header.to_bytes());
     }

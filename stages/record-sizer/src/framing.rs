@@ -144,7 +144,6 @@ impl Framing {
         self.beginning_of(payload).is_some() || !self.prefix.is_empty() && self.is_in_step(payload, length)
     }
 
-    /// The bytes that a connection with it begins with, if these do.
     pub(crate) fn beginning_of<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
         let text = self.begins.as_ref()?;
         payload.starts_with(text.as_bytes()).then(|| payload.get(..text.len()))?
@@ -241,7 +240,6 @@ impl LengthFramer {
         self.places.of(direction).as_ref().is_some_and(|open| open.have > 0)
     }
 
-    /// Bytes of a direction that belong to no message, since it was in step.
     pub(crate) fn skipped(&self, direction: Direction) -> u64 {
         *self.skipped.of(direction)
     }
@@ -255,7 +253,6 @@ impl LengthFramer {
             || *self.awaits_first.of(direction) && self.framing.begins.is_some() && has_header()
     }
 
-    /// Takes what has ended with its last byte.
     fn complete(&mut self, open: &OpenMessage, time_ns: i64, direction: Direction, found: &mut Found) {
         let length = open.have.saturating_sub(self.framing.header as u64) as u32;
         // All times may have gone back meanwhile.

@@ -151,7 +151,6 @@ impl HandshakeReader {
         }
     }
 
-    /// Whether the next byte starts a message.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self, Self::Header { have: 0, .. })
     }

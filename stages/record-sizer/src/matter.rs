@@ -92,7 +92,6 @@ pub(crate) struct MatterFlow {
 }
 
 impl MatterFlow {
-    /// The flow of a datagram, if that is a message by its port and shape.
     pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, ports: &[u16]) -> Option<Self> {
         ends.filter(|ends| is_matter(ends, ports))?;
         Header::read(chunk.payload)?.sizes(chunk.length() as u32)?;

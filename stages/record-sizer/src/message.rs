@@ -26,7 +26,6 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A message of data within a time; nothing is known of its plaintext.
     pub(crate) fn data(protocol: Protocol, direction: Direction, [start_ns, time_ns]: [i64; 2], length: u32) -> Self {
         let (content_type, plaintext, handshake) = (ContentType::ApplicationData, None, false);
         Self { start_ns, time_ns, direction, content_type, length, plaintext, handshake, protocol }

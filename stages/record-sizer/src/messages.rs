@@ -47,7 +47,6 @@ impl ConnectionMessages {
         Box::new(Self { sizers, ..Self::default() })
     }
 
-    /// Notes what stands for records; returns whether that is new.
     pub(crate) fn is_new(&mut self, end: MessageEnd) -> bool {
         self.reported.replace(end) != Some(end)
     }
@@ -113,7 +112,6 @@ impl MessageSizer {
         if self.open.is_some() { size_of::<Self>() } else { 0 }
     }
 
-    /// Dates the open message back, because all times have gone back.
     pub(crate) fn go_back(&mut self, time_ns: i64) {
         if let Some(open) = &mut self.open {
             (open.start_ns, open.time_ns) = (open.start_ns.min(time_ns), open.time_ns.min(time_ns));

@@ -67,7 +67,6 @@ struct NumberedMessages {
 }
 
 impl NumberedMessages {
-    /// Adds a message; false if it was seen before.
     fn insert(&mut self, scope: u32, number: u64) -> bool {
         if self.current.is_of(scope) {
             return self.current.insert(number, &mut self.holes);

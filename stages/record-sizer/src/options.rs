@@ -87,7 +87,6 @@ impl Default for Options {
     }
 }
 
-/// The times of the options, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct Limits {
@@ -108,7 +107,6 @@ impl Options {
         Ok(Self { framing, ..self.clone() })
     }
 
-    /// The framing that is declared for a flow by its ports.
     pub(crate) fn framing_of(&self, ends: &FlowEnds) -> Option<&Framing> {
         self.framing.iter().find(|framing| framing.port.iter().any(|port| ends.has_port(*port)))
     }

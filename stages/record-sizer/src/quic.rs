@@ -26,8 +26,7 @@ const PORT: u16 = 443;
 /// Bytes of the tag of every cipher suite (RFC 9001, section 5.3).
 const TAG: u64 = 16;
 
-/// The least and the most bytes of a packet number.
-const NUMBER: [u64; 2] = [1, 4];
+const NUMBER_BYTES: [u64; 2] = [1, 4];
 
 /// The least packet: what is encrypted has 16 bytes of sample behind the number (RFC 9001, section 5.4.2).
 const LEAST_PACKET: u64 = 1 + 4 + 16;
@@ -52,7 +51,6 @@ struct QuicConnection {
     has_data: bool,
 }
 
-/// Whether a flow is of QUIC by one of its ports: that of HTTP/3, or one that was declared.
 pub(crate) fn is_quic(ends: &FlowEnds, ports: &[u16]) -> bool {
     ends.has_port(PORT) || ports.iter().any(|port| ends.has_port(*port))
 }
@@ -97,7 +95,6 @@ impl QuicFlow {
         self.connections.with_packets().map(|(.., known)| known.initial.held_bytes()).sum()
     }
 
-    /// Gives up hellos that are not complete.
     pub(crate) fn release(&mut self) {
         self.connections.all_mut().for_each(|known| known.initial.release());
     }
@@ -283,7 +280,6 @@ impl QuicFlow {
         self.connections.report(place, |known| &mut known.session, (Protocol::Quic, time_ns), found);
     }
 
-    /// Takes the packets of a datagram, from the first one on.
     pub(crate) fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         let (mut at, whole) = (0, chunk.length() as usize);
         while let Some(bytes) = chunk.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
@@ -318,5 +314,5 @@ fn has_fixed_bit(bytes: &[u8]) -> bool {
 /// The least and the most bytes of frames in a packet of `body` bytes behind what is known of its header, of which the rest
 /// has these bounds.
 fn between(body: u64, [least, most]: [u64; 2]) -> [u64; 2] {
-    [body.saturating_sub(most + NUMBER[1] + TAG), body.saturating_sub(least + NUMBER[0] + TAG)]
+    [body.saturating_sub(most + NUMBER_BYTES[1] + TAG), body.saturating_sub(least + NUMBER_BYTES[0] + TAG)]
 }

@@ -37,7 +37,6 @@ const OLD_NS: i64 = 3_000_000_000;
 /// Where positions start: far enough above zero for segments that precede the first one.
 const ORIGIN: u64 = 1 << 32;
 
-/// Receives what reassembly puts in order.
 pub(crate) trait OrderedStream {
     fn chunk(&mut self, chunk: Chunk<'_>);
     /// The next `length` bytes of the stream are missing; zero where their number is unknown.
@@ -46,7 +45,6 @@ pub(crate) trait OrderedStream {
     fn incident(&mut self, time_ns: i64, incident: Incident);
 }
 
-/// The state of a direction while segments are out of order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PendingSegments {
     held: HeldSegments,
@@ -86,7 +84,6 @@ pub(crate) enum SynMeaning {
 }
 
 impl PendingSegments {
-    /// Whether the segments so far need nothing here.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && self.rivals.is_empty() && self.unseen.is_none()
     }
@@ -106,7 +103,6 @@ impl PendingSegments {
     }
 }
 
-/// The reassembly of one direction, with the state it changes.
 #[derive(Debug)]
 pub(crate) struct Reassembly<'a> {
     pub(crate) position: &'a mut StreamPosition,
@@ -452,7 +448,6 @@ impl Reassembly<'_> {
         by.into_iter().flatten().any(|number| self.acknowledges_held(number)) || self.pending.held.has_run(self.proof())
     }
 
-    /// Whether the other side acknowledges held data by this number.
     fn acknowledges_held(&self, acknowledgement: u32) -> bool {
         let Some((start, _)) = self.pending.held.first() else { return false };
         let beyond = i64::from(acknowledgement.wrapping_sub(start as u32).cast_signed());

@@ -65,7 +65,6 @@ pub(crate) struct OpenRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SizedRecord {
     pub(crate) header: Header,
-    /// When its first byte was captured.
     pub(crate) start_ns: i64,
     /// When its last byte was captured.
     pub(crate) time_ns: i64,

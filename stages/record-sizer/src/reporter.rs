@@ -86,7 +86,6 @@ impl Reporter {
         }
     }
 
-    /// Counts what was used of a connection's payload, and reports what was lost.
     pub(crate) fn payload_use(
         &mut self,
         flow: u64,
@@ -107,7 +106,6 @@ impl Reporter {
         self.notice(flow, time_ns, (what::LOSS, Some(lost), detail), out)
     }
 
-    /// Says of a flow of datagrams, at its end, how many of its messages are missing by their numbers.
     pub(crate) fn holes(
         &mut self,
         flow: u64,
@@ -181,7 +179,6 @@ impl Reporter {
         )
     }
 
-    /// Counts an incident, and reports it unless it is routine.
     fn incident(&mut self, flow: u64, time_ns: i64, incident: Incident, out: &mut dyn Emit) -> Result<(), Closed> {
         let counters = &mut self.counters;
         let notice = match incident {
@@ -261,7 +258,6 @@ impl Reporter {
         self.notice(flow, time_ns, notice, out)
     }
 
-    /// Emits a notice about a flow, with its word, bytes and detail, unless there were too many.
     pub(crate) fn notice(
         &mut self,
         flow: u64,
@@ -285,7 +281,6 @@ const BASE_ALLOWANCE: u64 = 1024;
 
 const SEGMENTS_PER_NOTICE: u64 = 8;
 
-/// Emits notices within their limits, and counts the others.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Notices {
     by_flow: BTreeMap<u64, u32>,

@@ -170,12 +170,10 @@ enum CandidateOutcome<'a> {
 }
 
 impl BoundarySearch {
-    /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
         Self { version, ..Self::default() }
     }
 
-    /// Searches the next chunk of the stream.
     pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>) -> SearchOutcome<'a> {
         let mut unproven = Vec::new();
         for candidate in std::mem::take(&mut self.candidates) {

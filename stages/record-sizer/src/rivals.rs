@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
 
-use crate::chunk::SEGMENT_COST;
+use crate::chunk::SEGMENT_OVERHEAD_BYTES;
 use crate::record::HEADER;
 
 /// A segment further than this from the next byte is outside any window: no sender has this much in flight.
@@ -142,8 +142,7 @@ const PROOF: usize = 3;
 /// The number of segments kept of a run; one that is longer and not confirmed is dropped.
 const MAX_SEGMENTS: usize = 32;
 
-/// Memory that a run is taken to need besides its segments, in bytes.
-const RUN_COST: usize = 128;
+const RUN_OVERHEAD_BYTES: usize = 128;
 
 /// Where a run says that the stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,8 +216,8 @@ impl Run {
     }
 
     fn memory_bytes(&self) -> usize {
-        let segments = self.segments.iter().map(|owned| SEGMENT_COST + owned.segment().payload.len());
-        RUN_COST + segments.sum::<usize>()
+        let segments = self.segments.iter().map(|owned| SEGMENT_OVERHEAD_BYTES + owned.segment().payload.len());
+        RUN_OVERHEAD_BYTES + segments.sum::<usize>()
     }
 }
 
@@ -362,7 +361,6 @@ impl Rivals {
         }
     }
 
-    /// What was dropped since the last call.
     pub(crate) fn take_dropped(&mut self) -> Dropped {
         std::mem::take(&mut self.dropped)
     }

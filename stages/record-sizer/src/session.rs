@@ -270,7 +270,6 @@ fn suite_name(suite: u16) -> String {
 pub(crate) struct SessionKeys {
     /// By the last `ServerHello`; `None` before it.
     pub(crate) protection: Option<Protection>,
-    /// Whether that was one of TLS 1.3.
     pub(crate) is_1_3: bool,
     pub(crate) states: PerDirection<KeyState>,
 }
@@ -294,7 +293,6 @@ impl SessionKeys {
         Self { states: PerDirection::same(KeyState::Clear), ..Self::default() }
     }
 
-    /// The least and the most bytes of plaintext in a record, where they are known.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a record")]
     pub(crate) fn plaintext(self, header: Header, direction: Direction) -> Option<[u64; 2]> {

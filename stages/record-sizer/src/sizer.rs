@@ -27,7 +27,6 @@ use crate::rivals::WINDOW;
 /// second.
 const LAG_NS: i64 = 2_000_000_000;
 
-/// Sizes the TLS records of a gateway's connections.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecordSizer {
     #[serde(skip)]
@@ -158,13 +157,11 @@ impl RecordSizer {
         self.report_and_release(segment.flow, out)
     }
 
-    /// Whether a segment without payload says that bytes of its connection are missing.
     #[inline]
     fn says_missing(&self, segment: &Segment<'_>) -> bool {
         self.connections.look_up(segment.flow).is_some_and(|connection| connection.says_missing(segment) != [false; 2])
     }
 
-    /// Ends a connection, because another one has taken its place on the same ports.
     fn supersede(&mut self, flow: u64, successor: &Successor, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         let Some(connection) = self.connections.find(flow) else { return Ok(()) };
         close((flow, connection), time_ns, &mut self.findings, &mut self.reporter, out)?;
@@ -215,7 +212,6 @@ impl RecordSizer {
         Ok(held)
     }
 
-    /// Gives up the gaps of flows whose wait has ended.
     #[inline]
     fn expire(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         while let Some(flow) = self.held_flows.overdue(self.now_ns) {
@@ -246,7 +242,6 @@ impl RecordSizer {
         self.reporter.notice(flow, self.now_ns, (what::EVICTED, Some(held), detail), out)
     }
 
-    /// Whether there are too many flows, or some may be idle for too long.
     #[inline]
     fn is_eviction_due(&mut self) -> bool {
         let (now_ns, timeout_ns) = (self.now_ns, self.limits.idle_timeout_ns);
@@ -299,7 +294,6 @@ impl RecordSizer {
     }
 }
 
-/// Ends a connection of a flow: reports what it still holds, and how it ended.
 fn close(
     (flow, connection): (u64, &mut Connection),
     time_ns: i64,
@@ -429,7 +423,6 @@ impl RecordSizer {
         self.clock_events(out)
     }
 
-    /// Handles what the clock found out, and the segments that it held until then.
     fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         while let Some(event) = self.clock.next_event() {
             match event {

@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::handshake::ServerHello;
 
-/// The longest handshake, in nanoseconds.
-const MAX_DURATION: i64 = 10_000_000_000;
+const MAX_DURATION_NS: i64 = 10_000_000_000;
 
 /// How soon after the client's `Finished` tickets come, in nanoseconds.
 const TICKETS_WITHIN: i64 = 1_000_000_000;
@@ -84,7 +83,7 @@ impl Tls13Handshake {
 
     /// Takes the length of an encrypted record; true if it belongs to the handshake.
     pub(crate) fn record(&mut self, end: Endpoint, length: u16, time_ns: i64) -> bool {
-        if self.is_open() && time_ns.saturating_sub(self.start_ns) > MAX_DURATION {
+        if self.is_open() && time_ns.saturating_sub(self.start_ns) > MAX_DURATION_NS {
             self.flight = Flight::Over;
         }
         let content = length.saturating_sub(self.added);

@@ -85,7 +85,6 @@ fn is_anothers(chunk: &Chunk<'_>) -> bool {
         || DtlsFlow::begin(chunk).is_some_and(|begun| begun.is_certain())
 }
 
-/// Whether a flow is of WireGuard by one of its ports.
 pub(crate) fn is_wireguard(ends: &FlowEnds) -> bool {
     ends.has_port(WIREGUARD_PORT)
 }

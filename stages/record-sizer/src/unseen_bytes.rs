@@ -24,7 +24,6 @@ impl UnseenBytes {
         self == Self::default()
     }
 
-    /// Whether the other side has said nothing of them.
     pub(crate) fn is_unanswered(self) -> bool {
         self.received == [None; 2]
     }

@@ -131,11 +131,9 @@ pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((more.iter().fold(u64::from(first & 0x3f), |number, byte| number << 8 | u64::from(*byte)), rest))
 }
 
-/// The most bytes of memory for what a side has sent before its turn.
-const MAX_WAITING: usize = 1 << 13;
+const MAX_WAITING_BYTES: usize = 1 << 13;
 
-/// Bytes of memory that a piece is taken to need besides its content.
-const PIECE_COST: usize = 64;
+const PIECE_OVERHEAD_BYTES: usize = 64;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InitialReader {
@@ -149,7 +147,6 @@ pub(crate) struct InitialReader {
 struct CryptoStream {
     next: u64,
     waiting: BTreeMap<u64, Vec<u8>>,
-    /// Bytes of memory that these need.
     waiting_bytes: usize,
     reader: HandshakeReader,
 }
@@ -172,7 +169,6 @@ impl InitialReader {
         decrypted(packet, bytes, id, *client == direction)
     }
 
-    /// Reads frames; calls `hello` with the hellos that they complete.
     pub(crate) fn read(&mut self, frames: &[u8], direction: Direction, hello: &mut dyn FnMut(Hello)) {
         let stream = self.streams.of_mut(direction);
         crypto_frames(frames, &mut |offset, data| stream.add(offset, data, hello));
@@ -196,13 +192,13 @@ impl InitialReader {
 
 impl CryptoStream {
     fn add(&mut self, offset: u64, data: &[u8], hello: &mut dyn FnMut(Hello)) {
-        let known = self.waiting.get(&offset).map_or(0, |known| PIECE_COST + known.len());
-        let needed = PIECE_COST + data.len();
+        let known = self.waiting.get(&offset).map_or(0, |known| PIECE_OVERHEAD_BYTES + known.len());
+        let needed = PIECE_OVERHEAD_BYTES + data.len();
         if data.is_empty() || needed <= known {
             return;
         }
         let waiting_bytes = self.waiting_bytes - known + needed;
-        if offset <= self.next || waiting_bytes <= MAX_WAITING {
+        if offset <= self.next || waiting_bytes <= MAX_WAITING_BYTES {
             self.waiting.insert(offset, data.to_vec());
             self.waiting_bytes = waiting_bytes;
         }
@@ -210,7 +206,7 @@ impl CryptoStream {
             && offset <= self.next
             && let Some(data) = self.waiting.remove(&offset)
         {
-            self.waiting_bytes -= PIECE_COST + data.len();
+            self.waiting_bytes -= PIECE_OVERHEAD_BYTES + data.len();
             let new = data.get((self.next - offset) as usize..).unwrap_or_default();
             self.next += new.len() as u64;
             self.reader.bytes(new, &mut *hello, |_, _| {});

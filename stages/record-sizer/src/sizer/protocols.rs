@@ -99,7 +99,6 @@ impl RecordSizer {
         }
     }
 
-    /// Finds a framing for the connection of a segment, if it shows no records.
     pub(super) fn declare(&mut self, segment: &Segment<'_>) {
         if let Some(connection) = self.connections.find(segment.flow) {
             let told = told(&mut self.ends, segment.flow, &self.options, &self.limits);
