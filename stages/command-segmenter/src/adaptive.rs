@@ -15,7 +15,6 @@ use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::record_class::{CommandCondition, Decision, RecordClass};
 use crate::traffic_profile::{GatewayLengthStats, LengthRole, ServiceLengthStats, TrafficProfile};
 
-/// The most pairs of endpoints with a remembered profile; at least the half used last is kept.
 const MAX_PROFILES: usize = 2_000;
 
 /// The most records that wait; above that, the oldest is classified early. With the next one they fill a ring whose length
@@ -279,7 +278,6 @@ impl ProfiledFlows {
     }
 }
 
-/// A record as if the other side had sent it.
 pub(crate) fn reversed(record: &Record) -> Record {
     Record { direction: record.direction.reversed(), ..record.clone() }
 }

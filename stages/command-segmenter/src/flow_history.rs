@@ -97,7 +97,6 @@ pub(crate) enum ServiceBurst {
     Command,
 }
 
-/// A message of the gateway that may be answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     time_ns: i64,
@@ -116,7 +115,6 @@ struct LastRecord {
 }
 
 impl FlowHistory {
-    /// Takes a record of a handshake.
     pub(crate) fn add_handshake(&mut self, record: &Record) {
         if !self.is_known() && record.direction == Direction::FromGateway {
             self.opening = Opening::Handshake;

@@ -29,7 +29,6 @@ use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::periodic::{PeriodicTraffic, Timer};
 use crate::record_class::{CommandCondition, Decision, RecordClass, RuleAlgorithm};
 
-/// The most timers that are remembered; at least the half used last is kept.
 const MAX_TIMERS: usize = 20_000;
 
 /// What comes on the timers of endpoints, by its size.
@@ -138,7 +137,6 @@ impl LearnedFlow {
         }
     }
 
-    /// Whether a record follows a command, or replies to it, before these have ended.
     fn is_after_command(&self, record: &Record, classifier: &ServiceClassifier<'_>) -> bool {
         let is_recent = |ns: i64| record.start_ns.saturating_sub(ns) <= classifier.limits.reply_gap_ns;
         self.history.command_ns.is_some_and(is_recent)

@@ -38,7 +38,6 @@ pub(crate) struct ReassembledMessage {
 pub(crate) struct Reassembly {
     /// The record's message so far.
     pub(crate) message: ReassembledMessage,
-    /// Whether the record begins the message, and whether it ends it.
     pub(crate) is_first: bool,
     pub(crate) is_last: bool,
     /// The message before, if it turns out to have ended with a full record.

@@ -35,7 +35,6 @@ pub(crate) struct NoiseModel {
     /// Records to the gateway and from it by size. Only looked up, so the order of the tables never shows.
     service: HashMap<u32, ServiceRecords, RandomState>,
     gateway: HashMap<u32, GatewayRecords, RandomState>,
-    /// The least and greatest size of a command.
     command_range: [i64; 2],
     /// How often commands of these sizes were labelled, smallest first.
     labelled: Vec<(i64, u64)>,
@@ -80,14 +79,12 @@ impl NoiseModel {
         self.service(size).map_or(0, |records| records.commands).max(in_tuples).max(self.is_continued(size).into())
     }
 
-    /// How many labelled commands have a size between these two, inclusive.
     fn labelled_between(&self, [min, max]: [i64; 2]) -> u64 {
         let from = self.labelled.partition_point(|(size, _)| *size < min);
         let between = self.labelled.iter().skip(from).take_while(|(size, _)| *size <= max);
         between.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
     }
 
-    /// Whether a command goes on behind a message of this size.
     pub(crate) fn is_continued(&self, size: u32) -> bool {
         self.noise.continued.contains(&size)
     }

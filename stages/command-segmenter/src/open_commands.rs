@@ -27,7 +27,6 @@ pub(crate) struct OpenCommands {
     incomplete_until_ns: Option<i64>,
 }
 
-/// Where a command is.
 #[derive(Debug)]
 enum Place {
     /// Among the open ones, by its flow and direction.
@@ -58,7 +57,6 @@ struct EarlierCommand {
 }
 
 impl HeldCommand {
-    /// The last time of its flow at which replies may come.
     fn replies_until_ns(&self, limits: &TimeLimits) -> i64 {
         let silent_ns = self.last_ns.saturating_add(limits.reply_gap_ns);
         silent_ns.min(self.command.end_ns.saturating_add(limits.reply_within_ns))
@@ -103,7 +101,6 @@ impl OpenCommands {
         self.commands.insert(held.order, Place::Here(Box::new(held)));
     }
 
-    /// Takes a command out of its place.
     fn take(open: &mut HashMap<(u64, Direction), HeldCommand, RandomState>, place: Place) -> Option<HeldCommand> {
         match place {
             Place::Open(key) => open.remove(&key),

@@ -174,7 +174,6 @@ impl Options {
         Ok((Self::deserialize(Value::Table(own)).map_err(|error| fault(&error.message()))?, differing))
     }
 
-    /// Records with fewer plaintext bytes than this are no commands.
     pub fn min_size(&self) -> u64 {
         self.min_size.unwrap_or(MIN_SIZE)
     }
@@ -254,7 +253,6 @@ pub(crate) struct TimeLimits {
     pub(crate) answer_within_ns: i64,
     pub(crate) reply_gap_ns: i64,
     pub(crate) reply_within_ns: i64,
-    /// Within this time most replies have come.
     pub(crate) reply_mostly_within_ns: i64,
     pub(crate) hole_wait_ns: i64,
     pub(crate) look_ahead_ns: i64,

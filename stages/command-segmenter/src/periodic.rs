@@ -19,7 +19,6 @@ const MIN_PERIOD_NS: i64 = 5 * SECOND_NS;
 /// timer less often, as the commands of a schedule do, may be a command.
 const MAX_PERIOD_NS: i64 = 600 * SECOND_NS;
 
-/// Fewer arrivals show no period.
 pub(crate) const MIN_ARRIVALS: usize = 5;
 
 /// As many arrivals at one interval are a timer, however many others come between: those of another timer, or of this one
@@ -227,7 +226,6 @@ fn run_length(sorted: &[i64], time_ns: i64, step_ns: i64) -> (usize, usize) {
     (found, steps)
 }
 
-/// One of these times that is near another.
 fn time_near(sorted: &[i64], time_ns: i64, tolerance_ns: i64) -> Option<i64> {
     let at = sorted.partition_point(|other_ns| *other_ns < time_ns.saturating_sub(tolerance_ns));
     sorted.get(at).copied().filter(|other_ns| *other_ns <= time_ns.saturating_add(tolerance_ns))

@@ -25,7 +25,6 @@ const MIN_RECORDS: u64 = 100;
 /// A silence this many times as long as every earlier one is unusual.
 const UNUSUAL: i64 = 10;
 
-/// Finds commands among records and counts the replies to them.
 #[derive(Debug)]
 pub struct CommandSegmenter {
     min_size: u64,
@@ -228,7 +227,6 @@ impl CommandSegmenter {
         Ok(())
     }
 
-    /// Classifies the records that wait, and emits all commands.
     fn complete_all(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         self.learn(Queued::All);
         while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
@@ -367,11 +365,9 @@ impl Silences {
     }
 }
 
-/// The most notices about clocks; more are only counted.
-const MAX_NOTICES: u64 = 64;
+const MAX_CLOCK_NOTICES: u64 = 64;
 
 impl CommandSegmenter {
-    /// Handles what the clock found out, and the records that it held until then.
     fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         while let Some(event) = self.clock.next_event() {
             match event {
@@ -421,7 +417,7 @@ impl CommandSegmenter {
     }
 
     fn notice(&self, time_ns: i64, flow: Option<u64>, detail: String, out: &mut dyn Emit) -> Result<(), StageError> {
-        if self.counts.odd_times + self.counts.clock_steps > MAX_NOTICES {
+        if self.counts.odd_times + self.counts.clock_steps > MAX_CLOCK_NOTICES {
             return Ok(());
         }
         let notice = Notice { time_ns: Some(time_ns), flow, ..Notice::new(Self::NAME, what::CLOCK, detail) };

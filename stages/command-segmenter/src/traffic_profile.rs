@@ -159,7 +159,6 @@ impl TrafficProfile {
         stats.is_some_and(|stats| stats.answered > KNOWN && stats.is_answered() && stats.usual_answer() == Some(length))
     }
 
-    /// Within what time the service answers: the option, or what was learned if that is longer.
     pub(crate) fn answer_within_ns(&self, limits: &TimeLimits) -> i64 {
         limits.answer_within_ns.max(self.answer_within_ns)
     }
@@ -356,7 +355,6 @@ impl GatewayLengthStats {
         self.answered <= KNOWN || self.usual_answer().is_none_or(|usual| usual == length)
     }
 
-    /// The length that nearly all answers have.
     fn usual_answer(&self) -> Option<u32> {
         let has_usual_length = u64::from(self.usual_answer.votes) * 5 >= u64::from(self.answered) * 3;
         has_usual_length.then_some(self.usual_answer.length)

@@ -20,7 +20,6 @@ use crate::options::{CommandDirection, Options, TimeLimits, USUAL_REPLY_WINDOWS}
 use crate::traffic_profile::TrafficProfile;
 use crate::training_counts::{CommandLabels, MessageLabel, TrainingCounts, label_messages};
 
-/// Records with labelled commands among them.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledTraffic<'a> {
     pub records: &'a [Record],
@@ -146,10 +145,8 @@ const BIN_NS: i64 = 500 * MS;
 
 const BINS: usize = (HORIZON_NS / BIN_NS) as usize;
 
-/// Fewer commands show nothing.
 const MIN_COMMANDS: usize = 8;
 
-/// Fewer replies show nothing.
 const MIN_REPLIES: f64 = 8.0;
 
 /// Replies that may be later than the window, in percent.

@@ -123,7 +123,6 @@ impl TrainingCounts {
         }
     }
 
-    /// The sizes behind which a command goes on.
     pub(crate) fn continued(&self) -> Vec<u32> {
         self.service.keys().copied().filter(|size| self.goes_on(*size)).take(MAX_NOISE_SIZES).collect()
     }
@@ -288,7 +287,6 @@ impl CountingPass<'_> {
 }
 
 impl ServiceSize {
-    /// Finds the timer that most unsolicited messages are on, if there is one.
     fn find_timer(&self, records: &mut ServiceRecords) {
         let milliseconds = |ns: i64| ns.unsigned_abs() / 1_000_000;
         let is_most = |count: usize| count >= periodic::MIN_ARRIVALS && count * 5 >= self.silences.len() * 4;
@@ -308,7 +306,6 @@ impl ServiceSize {
     }
 }
 
-/// The most frequent sizes, as many as a model holds, in order of size.
 fn most_frequent<T>(mut sizes: Vec<T>, times: impl Fn(&T) -> u64, size: impl Fn(&T) -> u32) -> Vec<T> {
     sizes.sort_by_key(|records| (Reverse(times(records)), size(records)));
     sizes.truncate(MAX_NOISE_SIZES);
