@@ -95,7 +95,6 @@ impl Access {
     }
 }
 
-/// The version of Landlock that is asked for.
 #[cfg(target_os = "linux")]
 const VERSION: ABI = ABI::V6;
 
@@ -108,13 +107,11 @@ fn restrict_files(access: &Access) -> Result<(), String> {
     }
 }
 
-/// Other systems than Linux have no seccomp.
 #[cfg(not(target_os = "linux"))]
 fn restrict_calls() -> Result<(), String> {
     Err("this system has no seccomp, so all system calls can still be made".into())
 }
 
-/// Other systems than Linux have no Landlock.
 #[cfg(not(target_os = "linux"))]
 fn restrict_files(_: &Access) -> Result<(), String> {
     Err("this system has no Landlock, so all files can still be opened".into())

@@ -271,7 +271,6 @@ impl OutputFile {
         made.map_err(|error| OutputError::new(&self.path, error))
     }
 
-    /// Writes all that is to be in the output, and keeps it.
     pub fn finish(mut self, content: &[u8]) -> Result<(), OutputError> {
         self.file.write_all(content).map_err(|error| OutputError::new(&self.path, error))?;
         self.keep()

@@ -42,7 +42,6 @@ struct Metered {
     progress: Progress,
 }
 
-/// What a stage has done so far.
 #[derive(Debug, Default)]
 pub struct StageFigures {
     pub counts: FrameCounts,
@@ -52,14 +51,12 @@ pub struct StageFigures {
     pub queue: Latency,
 }
 
-/// How many frames a stage has consumed and made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameCounts {
     /// Frames consumed; each row of a batch counts.
     pub frames_in: u64,
     /// Frames made; each row of a batch counts.
     pub frames_out: u64,
-    /// Bytes of traffic in the consumed frames.
     pub bytes_in: u64,
 }
 
@@ -116,7 +113,6 @@ impl Telemetry {
         &self.0.progress
     }
 
-    /// The meters in the order of their creation.
     pub fn meters(&self) -> Vec<Meter> {
         lock(&self.0.meters).clone()
     }
@@ -206,12 +202,10 @@ pub struct FileProgress {
 }
 
 impl FileProgress {
-    /// Counts a file as a part of `all`.
     pub fn new(all: &Progress) -> Self {
         Self { all: all.clone(), offset: Arc::default() }
     }
 
-    /// Reports that the file was read up to this offset.
     pub fn reach(&self, offset: u64) {
         let before = self.offset.fetch_max(offset, Ordering::Relaxed);
         self.all.add(offset.saturating_sub(before));

@@ -69,7 +69,6 @@ impl StreamEndCheck {
         }
     }
 
-    /// How the stream ended, once its writer is gone.
     pub(crate) fn end(&self) -> Result<Received, InputError> {
         if self.summary { Ok(Received::End) } else { Err(InputError::Dropped { stage: self.writer.clone() }) }
     }

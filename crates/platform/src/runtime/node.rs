@@ -17,7 +17,6 @@ use crate::runtime::{
 };
 use crate::telemetry::{FrameCounts, Meter, Progress};
 
-/// A stage that is ready to run, with what all stages share.
 #[derive(Debug)]
 pub struct Node<S> {
     stage: S,
@@ -59,7 +58,6 @@ pub(crate) struct NodeOutput<'a> {
     observer: Observer<'a>,
     pub(crate) frames: u64,
     pub(crate) meter: Meter,
-    /// Why nothing more is sent.
     error: Option<io::Error>,
 }
 
@@ -162,7 +160,6 @@ impl Emit for NodeOutput<'_> {
     }
 }
 
-/// A notice that a stream ends without a summary, and why.
 fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
     Notice::new(stage, what, cause.to_owned()).into()
 }
@@ -174,7 +171,6 @@ struct RunningNode<'a, S> {
     upstream: Summary,
     /// Why the input will end without a summary, as reported by the stage that noticed first.
     cut: Option<String>,
-    /// What it has consumed.
     consumed: FrameCounts,
     end_check: StreamEndCheck,
     /// Frames not processed yet, and since when the first of them has waited.

@@ -79,7 +79,6 @@ pub struct MetricsFlags {
 }
 
 impl MetricsFlags {
-    /// Starts the server, if the flag is given.
     pub fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, ConfigureError> {
         let address = self.metrics.as_deref().map(loopback).transpose()?;
         let start = |address| {

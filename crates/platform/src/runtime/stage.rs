@@ -80,7 +80,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Why it ended, if it was cut or failed.
     pub fn cause(&self) -> Option<&str> {
         match self {
             Self::Cut(cause) | Self::Failed(cause) => Some(cause),
@@ -112,7 +111,6 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     /// Example command lines for the help text.
     const EXAMPLES: &'static [&'static str];
 
-    /// The names of the options that hold paths.
     const PATHS: &'static [&'static str] = &[];
 
     /// What the stage opens while it runs: by default nothing, since its files are read when it is built.

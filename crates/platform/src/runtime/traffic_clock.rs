@@ -26,8 +26,7 @@ const ALONE_NS: i64 = 20_000_000_000;
 
 const MAX_HELD: usize = 64;
 
-/// The most flows whose offset is remembered.
-const MAX_APART: usize = 1024;
+const MAX_KNOWN_OFFSETS: usize = 1024;
 
 /// The observations that show a step back, of several flows.
 const STEP_BACK: usize = 3;
@@ -235,7 +234,7 @@ impl<T> TrafficClock<T> {
     fn set_apart(&mut self, flow: u64, more_ns: i64) {
         let offset_ns = self.apart.entry(flow).or_default();
         *offset_ns = offset_ns.saturating_add(more_ns);
-        if self.apart.len() > MAX_APART {
+        if self.apart.len() > MAX_KNOWN_OFFSETS {
             self.apart.pop_first();
         }
     }

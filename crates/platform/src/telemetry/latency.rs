@@ -148,10 +148,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 #[derive(Debug, Clone, Copy)]
 pub struct LatencyTable<'a>(pub &'a Summary);
 
-/// The names of stages are cut at this many columns.
-const MAX_COLUMNS: usize = 40;
-/// Longer names of stages are cut in tables and logs, in characters.
-const MAX_NAME: usize = 64;
+const MAX_NAME_COLUMNS: usize = 40;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)];
 
@@ -159,7 +157,7 @@ impl Display for LatencyTable<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.0.stages.iter().map(|row| escaped(&row.stage)).collect();
         let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
-        let columns = widest.clamp("stage".len(), MAX_COLUMNS);
+        let columns = widest.clamp("stage".len(), MAX_NAME_COLUMNS);
         write!(formatter, "{}  {:>11}  {:>11}", fitted("stage", columns), "frames in", "frames out")?;
         for heading in ["service", "queue"] {
             for (name, _) in QUANTILES {
@@ -225,7 +223,7 @@ pub fn write_latency_log(
 
 fn tagged(row: &StageSummary) -> [(String, &[u8]); 2] {
     // Names of streams can be as long as a frame.
-    let name: String = row.stage.chars().take(MAX_NAME).collect();
+    let name: String = row.stage.chars().take(MAX_NAME_CHARACTERS).collect();
     [(format!("{name}.service"), &row.latency), (format!("{name}.queue"), &row.queue)]
 }
 

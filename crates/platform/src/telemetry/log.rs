@@ -327,7 +327,6 @@ pub trait Drawing: Send {
 }
 
 impl Screen {
-    /// Sets or removes the drawing.
     pub fn draw(&self, drawing: Option<Box<dyn Drawing>>) {
         *self.drawing() = drawing;
     }

@@ -249,7 +249,6 @@ fn is_own_host(host: &[u8], bound: SocketAddr) -> bool {
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The figures of a run in the `OpenMetrics` text format.
 fn text(telemetry: &Telemetry) -> String {
     let mut text = Exposition::default();
     text.family("build", None, "info", "The program that runs");

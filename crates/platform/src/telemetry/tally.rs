@@ -11,7 +11,6 @@ use crate::telemetry::log::{complain, is_quiet, say};
 
 const MAX_NAMES: usize = 200;
 
-/// A longer detail of a notice is cut, in bytes.
 const MAX_DETAIL_BYTES: usize = 1000;
 
 /// Longer names are not counted separately, in bytes.
