@@ -39,7 +39,6 @@ struct Chosen {
 }
 
 impl FlowState {
-    /// More is known of the flow.
     fn choose_again(&mut self) {
         (self.chosen.to_gateway.choice, self.chosen.from_gateway.choice) = (None, None);
     }
@@ -108,7 +107,6 @@ impl FlowModels {
         direction == Direction::ToGateway && self.scopes.cover_all()
     }
 
-    /// How many flows were forgotten because there were too many.
     pub fn evicted(&self) -> u64 {
         self.flows.evicted()
     }

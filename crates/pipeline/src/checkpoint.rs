@@ -34,7 +34,6 @@ const MAX_BYTES: u64 = 256 << 20;
 
 const LEVEL: i32 = 3;
 
-/// The states of the stages that turn packets into records, between two runs.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     version: String,
@@ -123,7 +122,6 @@ const STAGES: [&str; 3] = ["capture", "flow-filter", "record-sizer"];
 
 const FILES: &str = "files";
 
-/// The states that the stages of a run are going to leave.
 #[derive(Debug)]
 pub struct PendingCheckpoint {
     stages: Vec<(StageCheckpoint, StateSlot)>,

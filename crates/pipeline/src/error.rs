@@ -10,8 +10,7 @@ use thiserror::Error;
 
 use crate::model_fit::TrafficSeen;
 
-/// Longer lines are quoted up to here, in characters.
-const MAX_QUOTE: usize = 160;
+const MAX_QUOTE_CHARACTERS: usize = 160;
 
 /// An error in the configuration of a pipeline, or a file it names that cannot be used.
 #[derive(Debug, Error)]
@@ -59,7 +58,7 @@ impl ConfigError {
     /// The same, at a line of a file, which is quoted from its text.
     pub(crate) fn at(self, file: Option<&Path>, line: Option<usize>, text: &str) -> Self {
         let quoted = line.and_then(|line| text.lines().nth(line.checked_sub(1)?));
-        let quote = quoted.map(|quoted| quoted.trim_end().chars().take(MAX_QUOTE).collect());
+        let quote = quoted.map(|quoted| quoted.trim_end().chars().take(MAX_QUOTE_CHARACTERS).collect());
         Self { file: file.map(Path::to_owned), line, quote, ..self }
     }
 
@@ -115,13 +114,11 @@ impl InputError {
         }
     }
 
-    /// Why a run found no command: the damage of the captures, or what was there instead.
     pub fn no_commands(damage: Option<RunError>, seen: TrafficSeen) -> Self {
         damage.map_or_else(|| Self::NoCommands(Box::new(seen)), Self::Damaged)
     }
 }
 
-/// Words less similar than this are not suggested.
 const MIN_SIMILARITY: f64 = 0.8;
 
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -139,7 +136,6 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 
-/// The suggestion as the end of a sentence; empty if no word is similar.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
 }

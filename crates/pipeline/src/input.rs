@@ -48,7 +48,6 @@ struct KeptInput {
     stream: PathBuf,
     _folder: tempfile::TempDir,
     stage: String,
-    /// What the parts are and when they are from, in order.
     parts: Vec<InputPart>,
     damage: Option<RunError>,
 }
@@ -229,7 +228,6 @@ fn key_of(front: &Pipeline) -> String {
     })
 }
 
-/// The first stages are not the usual ones, so that files cannot be read one after another.
 fn unknown_front() -> InputError {
     let fault = "the pipeline's first stages are not `capture`, `flow-filter` and `record-sizer`: it cannot read files \
                  one after another or continue from them";

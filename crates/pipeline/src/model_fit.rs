@@ -19,10 +19,7 @@ pub enum ModelFit {
         judged: u64,
     },
     /// It fits no flow that had enough commands.
-    None {
-        /// How many had enough commands.
-        judged: u64,
-    },
+    None { judged: u64 },
     /// It was asked of no command: all belong to other gateways or services than it was learned on.
     Elsewhere { commands: u64 },
 }
@@ -84,7 +81,6 @@ impl fmt::Display for ModelFit {
 
 const MAX_NAMED: usize = 5;
 
-/// The most ports that are told apart.
 const MAX_PORTS: usize = 1024;
 
 /// The gateway's flows by port, and what the stages counted.

@@ -153,7 +153,6 @@ impl Pipeline {
         files.iter().filter_map(Value::as_str).map(PathBuf::from).collect()
     }
 
-    /// The models that its stages use; none if they use none.
     pub fn models(&self) -> Vec<PathBuf> {
         let of_stage = |stage: &&str| self.option(stage, "model");
         match MODEL_STAGES.iter().find_map(of_stage) {
@@ -163,12 +162,10 @@ impl Pipeline {
         }
     }
 
-    /// Makes the stages that go by a home's habits use a profile.
     pub fn use_profile(&mut self, profile: &Path) -> Result<(), ConfigError> {
         self.set_where_it_is(&["pruner", "detector"], "profile", &Value::from(text_of(profile)?))
     }
 
-    /// The kind of frame the last stage makes; `None` if it is not one of the standard stages.
     pub fn makes(&self) -> Option<&'static str> {
         Some(self.stages.last()?.entry()?.makes)
     }

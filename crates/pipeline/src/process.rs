@@ -35,7 +35,6 @@ pub(crate) struct StageProgram {
     folder: Option<PathBuf>,
 }
 
-/// Who wrote a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramOrigin {
     /// This project: exit codes follow the contract, stderr holds the error.
@@ -217,7 +216,6 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct ProgramEnd {
     stage: String,
     has_ended: Arc<AtomicBool>,
-    /// How long nothing may happen on its pipes afterwards.
     grace: Duration,
 }
 

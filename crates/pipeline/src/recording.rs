@@ -127,7 +127,6 @@ impl SavedStream {
         Self::new(name, Some(path.to_owned()), input)
     }
 
-    /// A stream from an open file, called `name` in messages.
     pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
         let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
         Self::new(name, None, input)
@@ -384,7 +383,6 @@ pub(crate) struct OutputRecorder {
 }
 
 impl OutputRecorder {
-    /// Ends the recording after its summary.
     pub(crate) fn end(self) -> io::Result<()> {
         self.recording.finish().map_err(|error| named(&self.name, &error))?;
         // The receiver may be gone.

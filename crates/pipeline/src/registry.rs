@@ -16,7 +16,6 @@ pub struct StageEntry {
     /// The kind of frame it consumes; `None` for a source.
     pub consumes: Option<&'static str>,
     pub makes: &'static str,
-    /// The names of the options that hold paths.
     pub paths: &'static [&'static str],
     pub about: &'static str,
     pub command: fn() -> Command,
@@ -108,7 +107,6 @@ impl StageEntry {
         }
     }
 
-    /// The arguments of the stage's program that set these options.
     pub fn arguments(&self, options: &Table) -> Vec<String> {
         let command = (self.command)();
         let (mut flags, mut operands) = (Vec::new(), Vec::new());

@@ -23,7 +23,6 @@ use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup};
 use crate::recording::{PendingSave, RecordedOutput};
 use crate::{RunError, SavedStream};
 
-/// How often to check for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// After so long a stage that was asked to end is named.
@@ -225,7 +224,6 @@ impl PreparedRun {
     }
 }
 
-/// A pipe whose two ends wait for each other less often.
 fn wide_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = pipe()?;
     widen_pipe(&writer);

@@ -37,7 +37,6 @@ pub(crate) enum StageKind {
         name: &'static str,
         build: BuildStage,
     },
-    /// An external program that reads and writes frames.
     External {
         name: String,
         command: Vec<String>,
