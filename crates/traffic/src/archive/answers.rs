@@ -149,7 +149,6 @@ impl FrameSink for AnswerSink {
     }
 }
 
-/// At most this many bytes of frames wait in memory.
 const MAX_WAITING_BYTES: usize = 2 << 20;
 
 /// At most this many flows are remembered; beyond that the one with the lowest number is forgotten.

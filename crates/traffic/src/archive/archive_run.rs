@@ -30,7 +30,6 @@ pub struct ArchiveRun {
     pub pipeline: Pipeline,
     pub out: PathBuf,
     pub format: PartFormat,
-    /// How many points are processed at once.
     pub jobs: usize,
     /// Each folder that is named is a point, with all below it: such as one folder a day. A pattern names the folder that
     /// it begins with.

@@ -92,7 +92,6 @@ impl From<&Metadata> for FileState {
 }
 
 impl CaptureFile {
-    /// A capture of which nothing is known yet.
     pub(crate) fn new(path: &Path) -> Self {
         Self { path: path.to_string_lossy().into_owned(), ..Self::default() }
     }
@@ -131,12 +130,10 @@ impl CaptureFile {
         }
     }
 
-    /// Whether its packets are read.
     pub fn is_capture(&self) -> bool {
         matches!(self.verdict, FileVerdict::Whole | FileVerdict::Damaged)
     }
 
-    /// What is wrong with it, in words; `None` if nothing is.
     pub fn fault(&self) -> Option<String> {
         let more = match self.damaged_places {
             0 | 1 => String::new(),

@@ -52,7 +52,6 @@ impl FoundFile {
         Path::new(&self.described.file.path)
     }
 
-    /// The time of its first packet, by which captures follow each other.
     pub(crate) fn head_ns(&self) -> Option<i64> {
         self.described.head_ns
     }
@@ -93,7 +92,6 @@ fn refused(path: &Path, damage: &Damage) -> CaptureFile {
     CaptureFile { bytes: path.metadata().ok().map(|it| it.len()), ..CaptureFile::refused(path, damage) }
 }
 
-/// A file whose bytes are digested as they are read.
 struct DigestedFile {
     file: ProgressReader<File>,
     digest: Arc<Mutex<Hasher>>,

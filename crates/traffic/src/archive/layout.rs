@@ -167,7 +167,6 @@ impl Layout {
         self.staging().join(format!("={}", place.replace('/', "+")))
     }
 
-    /// Moves a file that was written in the staging folder to its place.
     pub(crate) fn publish(staged: &Path, target: &Path) -> io::Result<()> {
         let folder = target.parent().ok_or(ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;

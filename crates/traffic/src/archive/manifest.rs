@@ -145,7 +145,6 @@ impl Manifest {
 }
 
 impl ManifestPoint {
-    /// Whether it has packets, but none of a gateway.
     fn is_silent(&self) -> bool {
         self.records == 0 && self.notices.contains_key(what::ABSENT)
     }

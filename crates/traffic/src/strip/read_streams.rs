@@ -10,8 +10,7 @@ use sizeleak_record_sizer::ReadBytes;
 /// Longer pieces are split, so that those that reach into a segment are found soon before it.
 const MAX_PIECE: usize = 64;
 
-/// Memory that a piece is taken to need besides its bytes.
-const PIECE_COST: usize = 96;
+const PIECE_OVERHEAD_BYTES: usize = 96;
 
 /// The most memory that all pieces together need; the oldest make room.
 const MAX_BYTES: usize = 64 << 20;
@@ -54,9 +53,9 @@ impl ReadStreams {
             let shorter = there().find(|(_, known)| piece.starts_with(known)).map(|(place, _)| *place);
             let is_known = there().any(|(_, known)| known.starts_with(piece));
             if let Some(place) = shorter.or(next).filter(|_| !is_known) {
-                self.bytes += PIECE_COST + piece.len();
+                self.bytes += PIECE_OVERHEAD_BYTES + piece.len();
                 match pieces.insert(place, piece.into()) {
-                    Some(shorter) => self.bytes -= PIECE_COST + shorter.len(),
+                    Some(shorter) => self.bytes -= PIECE_OVERHEAD_BYTES + shorter.len(),
                     None => self.order.push_back((stream, place)),
                 }
             }
@@ -71,7 +70,7 @@ impl ReadStreams {
     fn remove(&mut self, stream: StreamKey, place: Place) {
         let Some(pieces) = self.pieces.get_mut(&stream) else { return };
         if let Some(piece) = pieces.remove(&place) {
-            self.bytes -= PIECE_COST + piece.len();
+            self.bytes -= PIECE_OVERHEAD_BYTES + piece.len();
         }
         if pieces.is_empty() {
             self.pieces.remove(&stream);
@@ -139,7 +138,7 @@ mod tests {
         for bytes in [&b"ABC"[..], b"abc", b"ABCDE", b"AB"] {
             streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence: 100, bytes: bytes.into() });
         }
-        assert_eq!((streams.order.len(), streams.bytes), (2, 2 * (PIECE_COST + 5)), "each once");
+        assert_eq!((streams.order.len(), streams.bytes), (2, 2 * (PIECE_OVERHEAD_BYTES + 5)), "each once");
         for payload in [b"abcde--", b"ABCDE--"] {
             assert_eq!(only(&streams.places(STREAM, 100, payload)), Some(0..5));
         }
@@ -148,7 +147,7 @@ mod tests {
             streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence: 100, bytes: bytes.into() });
         }
         assert_eq!((streams.order.len(), streams.pieces[&STREAM].len()), (256, 256));
-        assert!(streams.bytes < 256 * (PIECE_COST + 5));
+        assert!(streams.bytes < 256 * (PIECE_OVERHEAD_BYTES + 5));
     }
 
     #[test]
@@ -177,7 +176,7 @@ mod tests {
         for at in 0..1_000_000 {
             streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence: at * 8, bytes: [1; 5].into() });
         }
-        assert!(streams.bytes <= MAX_BYTES && streams.order.len() <= MAX_BYTES / PIECE_COST);
+        assert!(streams.bytes <= MAX_BYTES && streams.order.len() <= MAX_BYTES / PIECE_OVERHEAD_BYTES);
         assert_eq!(streams.places(STREAM, 0, &[1; 5]), []);
         assert_eq!(only(&streams.places(STREAM, 999_999 * 8, &[1; 5])), Some(0..5));
     }

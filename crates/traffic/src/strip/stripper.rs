@@ -105,7 +105,6 @@ impl RecordPipeline {
 /// for.
 const MAX_HELD_BYTES: usize = 32 << 20;
 
-/// Removes the content of packets.
 #[derive(Debug)]
 pub struct Stripper {
     options: StripOptions,
@@ -220,7 +219,6 @@ const DIGESTS: usize = 1 << 16;
 pub(crate) struct FoundDigests {
     records: Vec<u64>,
     notices: Vec<u64>,
-    /// How many records there were.
     found: u64,
 }
 
@@ -288,8 +286,7 @@ pub struct StripReport {
     pub differing_notices: u64,
 }
 
-/// Memory that a packet is taken to need besides its bytes.
-const PACKET_COST: usize = 256;
+const PACKET_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct HeldPacket {
@@ -332,7 +329,9 @@ impl HeldPacket {
 
     pub(crate) fn held_bytes(&self) -> usize {
         let of_datagram = self.datagram.as_ref().map_or(0, |(_, bytes)| bytes.len());
-        PACKET_COST + self.data.len() + self.payload.as_ref().map_or(of_datagram, |payload| payload.bytes.len())
+        PACKET_OVERHEAD_BYTES
+            + self.data.len()
+            + self.payload.as_ref().map_or(of_datagram, |payload| payload.bytes.len())
     }
 
     fn keep_of_datagram(&mut self, place: Range<usize>) {

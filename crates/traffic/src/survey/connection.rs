@@ -120,7 +120,6 @@ impl Connection {
         self.is_joined.filter(|_| self.carried.as_deref().is_some_and(Protocol::has_tls_handshake))
     }
 
-    /// From its first to its last record, in nanoseconds.
     pub(crate) fn duration_ns(&self) -> i64 {
         self.span_ns.map_or(0, |[first, last]| last.saturating_sub(first))
     }
@@ -139,7 +138,6 @@ pub(crate) struct MessageSums {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Messages {
     pub(crate) sizes: Sizes,
-    /// How many of them had a reply.
     pub(crate) replied: u64,
 }
 
@@ -160,7 +158,6 @@ impl MessageSums {
         self.sizes.to_gateway.count.saturating_add(self.sizes.from_gateway.count)
     }
 
-    /// How many records have a role, in either direction.
     pub(crate) fn of_role(&self, role: RecordRole) -> u64 {
         self.roles.iter().filter(|((_, other), _)| *other == role).map(|(_, sizes)| sizes.count).sum()
     }

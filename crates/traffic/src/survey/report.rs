@@ -87,7 +87,6 @@ pub struct OtherPort {
 pub struct SurveyedService {
     /// The name that clients asked for (SNI), if a handshake was seen.
     pub server_name: Option<String>,
-    /// Its addresses and ports.
     pub ends: Vec<SocketAddr>,
     /// `tcp`, `udp` or `esp`.
     pub transport: &'static str,
@@ -135,18 +134,15 @@ pub struct Traffic {
     pub bytes_from_gateway: u64,
     /// How many messages have which sizes; ranges without messages are left out.
     pub histogram: Vec<SizeBin>,
-    /// What the messages look like.
     pub kinds: Vec<MessageKind>,
 }
 
-/// The messages of a range of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SizeBin {
     /// The least bytes on the wire.
     pub from: u64,
     /// The most bytes on the wire; `None` for the last range.
     pub to: Option<u64>,
-    /// How many messages to the gateway have such a size.
     pub to_gateway: u64,
     pub from_gateway: u64,
 }
@@ -166,7 +162,6 @@ pub struct MessageKind {
     pub other_sizes: u64,
 }
 
-/// A size, and how often it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TimesOfSize {
     /// Bytes on the wire.

@@ -32,7 +32,6 @@ pub struct SurveyRun {
     pub gateways: Vec<String>,
 }
 
-/// What was found, and whether that is all.
 #[derive(Debug)]
 pub struct SurveyOutcome {
     /// What the captures hold, as far as they were read.
@@ -40,7 +39,6 @@ pub struct SurveyOutcome {
     pub coverage: Coverage,
 }
 
-/// How far captures were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
     Whole,
@@ -50,7 +48,6 @@ pub enum Coverage {
 }
 
 impl SurveyRun {
-    /// The pipeline that reads the captures.
     pub fn pipeline(&self) -> Result<Pipeline, ConfigError> {
         let mut pipeline = Pipeline::standard().until("record-sizer")?;
         pipeline.read_captures(&self.captures)?;
@@ -98,7 +95,6 @@ const MAX_ADDRESSES: usize = 2048;
 /// The most connections that may still get their first message; at least the half announced last is kept.
 const MAX_ANNOUNCED: usize = 65_536;
 
-/// Takes the frames of a pipeline up to `record-sizer`.
 pub(crate) struct SurveyState<'a> {
     segmenter: CommandSegmenter,
     out: Vec<Frame>,
@@ -209,7 +205,6 @@ impl<'a> SurveyState<'a> {
         self.suppressed = suppressed.fold(0, |sum, count| sum.saturating_add(*count));
     }
 
-    /// Lets the segmenter say what messages are.
     fn segment(&mut self, input: SegmenterInput) -> Result<(), StageError> {
         self.segmenter.process(input, &mut self.out)?;
         self.take_segmented();

@@ -16,8 +16,7 @@ use crate::survey::connection::{AddressTally, MANY_CLIENTS};
 use crate::survey::report::{Reason, Verdict};
 use crate::survey::services::Service;
 
-/// Longer names are cut in reasons.
-const NAME_COLUMNS: usize = 60;
+const MAX_NAME_COLUMNS: usize = 60;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -86,7 +85,7 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
 }
 
 fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
-    let name = shortened(&escaped(&service.name()), NAME_COLUMNS).into_owned();
+    let name = shortened(&escaped(&service.name()), MAX_NAME_COLUMNS).into_owned();
     let messages = &service.messages;
     let [to, from] = messages.sizes.both();
     let duration_ns = duration_ns(service);
