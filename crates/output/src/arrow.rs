@@ -24,7 +24,6 @@ pub struct RecordBatchBuilder {
 }
 
 impl RecordBatchBuilder {
-    /// A builder without rows; `None` if frames of this kind have no columns.
     pub fn new(kind: &str) -> Option<Self> {
         let columns = columns(kind)?;
         let fields: Fields = columns.iter().map(|column| field(column.name, column.content)).collect();
@@ -36,7 +35,6 @@ impl RecordBatchBuilder {
         Arc::clone(&self.schema)
     }
 
-    /// Adds the rows of a frame of the kind; remembers what others say of its flow.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.names.observe(frame);
         if frame.kind() == self.kind { self.rows.add(frame, &self.names) } else { Ok(()) }
@@ -78,7 +76,6 @@ fn array(cells: &Cells) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// The values of a column, and `None` where there is none.
 fn with_nulls<T>(cells: &Cells, mut values: impl Iterator<Item = T>) -> impl Iterator<Item = Option<T>> {
     cells.are_there.iter().map(move |is_there| if *is_there { values.next() } else { None })
 }

@@ -21,7 +21,6 @@ pub(crate) struct Cells {
     pub(crate) are_there: Vec<bool>,
 }
 
-/// The values that are there.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Values {
     /// Also unsigned ones, as their bits.
@@ -66,7 +65,6 @@ impl Cells {
         self.push_with(|values| values.push(value?, content, wire))
     }
 
-    /// Adds what `push` adds, or null.
     fn push_with(&mut self, push: impl FnOnce(&mut Values) -> Option<usize>) -> usize {
         let bytes = push(&mut self.values);
         self.are_there.push(bytes.is_some());
@@ -182,7 +180,6 @@ impl Rows {
         self.count == 0
     }
 
-    /// The columns of all rows so far; there are none afterwards.
     pub(crate) fn take(&mut self) -> Vec<Cells> {
         (self.count, self.bytes) = (0, 0);
         let columns = self.columns.iter_mut();

@@ -128,7 +128,6 @@ impl IdentificationTable {
     }
 }
 
-/// `2 on, 1 colour`.
 fn named(actions: &Actions) -> String {
     let each: Vec<String> = actions.iter().map(|(name, count)| format!("{count} {}", escaped(name))).collect();
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
@@ -182,7 +181,6 @@ fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
     vec![kind(frame.kind(), &text)]
 }
 
-/// What a deviation is: its kind, how strange it is, what was seen and what would have been usual.
 pub(crate) fn deviation_words(deviation: &Deviation) -> String {
     let Deviation { what, p_value, expected, seen, .. } = deviation;
     let p_value = if *p_value < 0.001 { "<0.001".to_owned() } else { format!("{p_value:.3}") };

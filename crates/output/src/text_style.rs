@@ -180,7 +180,6 @@ impl TimeFormat {
         rfc_3339(time_ns, &self.zone)
     }
 
-    /// The characters of what [`Self::format`] writes.
     pub fn width(&self) -> usize {
         self.format(0).len()
     }

@@ -55,7 +55,6 @@ enum Target<W: Write + Send> {
 }
 
 impl<W: Write + Send> OutputWriter<W> {
-    /// Writes the selected kinds in this format.
     pub fn new(format: OutputFormat, selection: KindSelection, style: TextStyle, output: W) -> io::Result<Self> {
         let format: Box<dyn TextFormat> = match format {
             OutputFormat::Table => Box::new(IdentificationTable::new(style)),

@@ -58,7 +58,6 @@ pub struct Chart {
     pub columns: Vec<(String, bool)>,
     /// The names of the rows, and their values in these columns.
     pub rows: Vec<(String, Vec<ChartValue>)>,
-    /// What guessing reaches.
     pub guessing: Option<f64>,
 }
 
@@ -103,7 +102,6 @@ const RANGES: [(&str, Style, f64, usize); 2] =
     [("work on a frame", DOTS, -0.18, 1), ("wait of a frame", SQUARES, 0.18, 4)];
 
 impl Chart {
-    /// The chart as SVG.
     pub fn svg(&self) -> Result<String, TooSmall> {
         match self.kind {
             ChartKind::Bars => self.bars(),

@@ -249,7 +249,6 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// `2 on, 1 colour`.
 fn listed(actions: &[(Arc<str>, u64)]) -> String {
     let each = actions.iter().filter(|(_, count)| *count > 0);
     let each: Vec<String> = each.map(|(name, count)| format!("{count} {}", clean(name, MAX_CHARACTERS))).collect();

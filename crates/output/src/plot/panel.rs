@@ -197,7 +197,6 @@ impl Panel {
     }
 }
 
-/// The width of labels on the left of a panel, with their distance to it.
 pub(super) fn labels_width<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels.map(text_width).fold(0.0, f64::max) + 14.0
 }

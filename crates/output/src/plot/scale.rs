@@ -109,7 +109,6 @@ pub(super) struct Tick {
 }
 
 impl Axis {
-    /// An axis from the first to the last time, with a margin on both sides.
     pub(super) fn new(span: (i64, i64), pixels: f64) -> Self {
         let (first, last) = (i128::from(span.0), i128::from(span.1));
         let margin = ((last - first) / 50).max(SECOND / 100);

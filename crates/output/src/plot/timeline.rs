@@ -73,7 +73,6 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// An empty timeline that keeps the first `limit` commands and deviations that the filter accepts.
     pub fn new(limit: usize, filter: CommandFilter) -> Self {
         let (marks, incidents, truths, names) = (Vec::new(), Vec::new(), Vec::new(), FlowNames::default());
         Self { marks, incidents, truths, names, sections: BTreeMap::new(), accepted: 0, rejected: 0, limit, filter }
@@ -112,7 +111,6 @@ impl Timeline {
         self.names.ends(flow)?.gateway
     }
 
-    /// The gateways of the commands and deviations that are drawn.
     pub fn gateways(&self) -> BTreeSet<IpAddr> {
         let of_commands = self.flows().into_iter().filter_map(|flow| self.gateway(flow));
         of_commands.chain(self.incidents.iter().filter_map(|incident| incident.gateway)).collect()
