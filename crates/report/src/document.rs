@@ -86,7 +86,6 @@ pub enum Value {
     Unknown,
 }
 
-/// How a table is drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
     kind: ChartKind,
@@ -106,24 +105,20 @@ impl Figure {
         Self::of(id, columns, rows)
     }
 
-    /// A table with these columns and as many values in each row.
     pub fn of(id: &'static str, columns: Vec<String>, rows: Vec<Vec<Value>>) -> Self {
         Self { id, title: String::new(), note: String::new(), columns, rows, drawn: None }
     }
 
-    /// The same with what it shows, and how the table is read.
     #[must_use]
     pub fn titled(self, title: impl Into<String>, note: impl Into<String>) -> Self {
         Self { title: title.into(), note: note.into(), ..self }
     }
 
-    /// The same with these columns drawn.
     #[must_use]
     pub fn drawn(self, kind: ChartKind, columns: &'static [usize]) -> Self {
         Self { drawn: Some(Drawn { kind, columns, guessing: None, reading: "" }), ..self }
     }
 
-    /// The same with a line that says what guessing reaches.
     #[must_use]
     pub fn beside_guessing(self, guessing: f64) -> Self {
         Self { drawn: self.drawn.map(|drawn| Drawn { guessing: Some(guessing), ..drawn }), ..self }
@@ -274,7 +269,6 @@ impl Section {
         Self { id, text, figures }
     }
 
-    /// A section without figures, which says why.
     pub fn missing(id: &'static str, why: impl Into<String>) -> Self {
         Self::new(id, vec![why.into()], Vec::new())
     }

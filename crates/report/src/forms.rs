@@ -153,7 +153,6 @@ fn code(text: &str) -> String {
 }
 
 impl Figure {
-    /// How its drawing and its table are read.
     fn page_note(&self) -> String {
         let reading = self.drawn.as_ref().map_or("", |drawn| drawn.reading);
         [reading, &self.note].join(" ").trim().to_owned()

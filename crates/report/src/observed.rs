@@ -232,7 +232,6 @@ impl Commands {
     }
 }
 
-/// A stage with its quantiles; `None` if it has no latencies that can be read.
 fn latency_row(row: &StageSummary) -> Option<[Value; 5]> {
     let [median, p99, longest] = quantiles(&row.latency)?;
     Some([row.stage.as_str().into(), row.frames_in.into(), median, p99, longest])
