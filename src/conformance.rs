@@ -52,7 +52,6 @@ pub fn check(program: &TestedProgram, input: &RecordedStream, kind: ConsumedKind
     Ok(report)
 }
 
-/// The result of each rule, in the order in which they were checked.
 #[derive(Debug, Default)]
 pub struct ConformanceReport {
     results: Vec<(&'static Rule, Option<String>)>,

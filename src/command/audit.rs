@@ -151,7 +151,6 @@ impl Arguments {
     }
 }
 
-/// Whether a flow is the model's.
 fn is_own(scope: &Scope, flow: &Flow) -> bool {
     let is_gateway = scope.gateway.is_some_and(|gateway| gateway == flow.gateway);
     is_gateway && scope.services.is_empty() || scope.has_address(flow.service)
@@ -337,7 +336,6 @@ impl TunnelReport<'_> {
         spaced([sentence, premises, named, self.beside("of the command", measures)])
     }
 
-    /// What other flows send; `None` if there are none.
     fn background_in_words(&self) -> Option<String> {
         let Background { flows, conversations, seconds, busy, .. } = self.background?;
         let left_out = match self.audit.left_out {

@@ -450,7 +450,6 @@ impl EvaluationInput {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PipelineVariant {
-    /// As it was given.
     pub(super) name: String,
     /// Its file; `None` for the one that `--pipeline` names, or the standard pipeline.
     file: Option<PathBuf>,

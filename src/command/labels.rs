@@ -76,7 +76,6 @@ impl LabelledCaptures {
         Ok(digest_captures(&files)?)
     }
 
-    /// The addresses of gateways that are named; networks are none.
     pub(super) fn gateways(&self) -> Vec<IpAddr> {
         self.options.gateways()
     }

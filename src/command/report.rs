@@ -262,7 +262,6 @@ fn command_line() -> String {
 /// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
 const CREDIBLE: f64 = 0.95;
 
-/// A report as it grows.
 #[derive(Default)]
 struct Draft {
     /// The most certain first.
@@ -433,7 +432,6 @@ impl Draft {
         Ok(())
     }
 
-    /// What is said of a model that is not fit for figures.
     fn add_unfit(&mut self, why: &str) {
         let (sentence, meaning) = why.split_once(": ").unwrap_or((why, ""));
         self.verdicts.push(Verdict {

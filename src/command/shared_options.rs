@@ -73,7 +73,6 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "write it like 30s, 2m or 500ms".to_owned())
 }
 
-/// A share above 0: 0.5 or 50%.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(number).map(|percent| percent / 100.0);
     let share = percent.or_else(|| number(text)).filter(|share| *share > 0.0 && *share <= 1.0);

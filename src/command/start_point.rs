@@ -53,7 +53,6 @@ fn named_twice(files: &[PathBuf]) -> Option<&Path> {
     files.iter().map(PathBuf::as_path).find(|file| is_again(file))
 }
 
-/// The pipeline of a folder.
 pub(super) const FILE: &str = "pipeline.toml";
 
 const MODEL: &str = "model";
@@ -107,13 +106,11 @@ pub(super) struct ContinuedRun<'a> {
 }
 
 impl StartPoint {
-    /// Puts the streams that `--from` names before what is named without an option.
     pub(super) fn take_streams(&mut self) {
         let from = std::mem::take(&mut self.from);
         self.input.operands.splice(0..0, from.into_iter().map(Operand::stream));
     }
 
-    /// The pipeline of the current folder, if none is named and there is one.
     pub(super) fn found_pipeline(&self) -> Result<Option<Pipeline>> {
         let file = Path::new(FILE);
         let is_wanted = self.input.pipeline()?.is_none() && file.is_file();

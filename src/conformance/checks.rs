@@ -374,7 +374,6 @@ fn halves<'a>(trial: &Trial<'a>) -> (&'a [Frame], &'a [Frame]) {
     trial.input.frames.split_at(trial.input.frames.len() / 2)
 }
 
-/// Feeds frames, waits until `due` frames have come out, and continues with `then`.
 fn paused<const N: usize>(first: &[Frame], due: usize, then: [ProgramStep; N]) -> Vec<ProgramStep> {
     [ProgramStep::Write(encode(first)), ProgramStep::Await(due)].into_iter().chain(then).collect()
 }

@@ -194,7 +194,6 @@ impl<'a> Trial<'a> {
         self.made.as_deref().map_err(Clone::clone)
     }
 
-    /// Checks that the stage made the same frames again, from a stream with the same meaning.
     pub(crate) fn made_the_same(&self, output: &StageOutput) -> Result<(), String> {
         output.made_the_same(self.made()?, &self.input.frames, self.kind)
     }

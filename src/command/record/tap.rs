@@ -20,8 +20,7 @@ use sizeleak_traffic::strip::{CaptureFormat, CaptureWriter};
 
 use super::sender::{end, now_ns, shell};
 
-/// Packets that wait while the model is learned.
-const QUEUE: usize = 1 << 14;
+const MAX_WAITING_PACKETS: usize = 1 << 14;
 
 /// A file of a capture is followed by another one after so many bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -113,7 +112,7 @@ impl Tap {
     }
 
     fn new(program: Program, output: ChildStdout, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
-        let (sender, arrivals) = bounded(QUEUE);
+        let (sender, arrivals) = bounded(MAX_WAITING_PACKETS);
         let (begins, begun) = bounded(1);
         thread::spawn(move || read(Box::new(output), &begins, &sender));
         Ok(Self {
