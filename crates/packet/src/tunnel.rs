@@ -255,7 +255,6 @@ mod tests {
 
     use super::*;
 
-    /// The offset of the IP header after these parts.
     fn offset(protocol: u8, parts: &[&[u8]]) -> Result<Option<usize>, NoIpHeader> {
         let data = [&parts.concat()[..], &[0x45, 0, 0, 20]].concat();
         let payload = IpPayload { protocol, bytes: CapturedBytes::frame(&data, 0) };

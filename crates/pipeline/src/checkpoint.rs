@@ -246,7 +246,6 @@ mod tests {
         Checkpoint::new(vec![StageCheckpoint { name: "mine".to_owned(), options: [1; DIGEST], state }])
     }
 
-    /// The bytes with the right digest behind them.
     fn signed(bytes: &[u8]) -> Vec<u8> {
         [bytes, blake3::hash(bytes).as_bytes().as_slice()].concat()
     }

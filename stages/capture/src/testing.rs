@@ -43,7 +43,6 @@ pub(crate) fn pcap_file(packets: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Ve
     bytes
 }
 
-/// What a driver has counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DriverCounts {
     pub(crate) packets: PacketCounts,

@@ -10,7 +10,6 @@ use crate::link::ip_bytes;
 use crate::transport::{DnsKind, TransportSegment, dns_message};
 use crate::tunnel::open_tunnel;
 
-/// Reads a packet with the general parsers.
 fn read_packet(link_type: u16, frame: &[u8], original_length: u32) -> Option<IpPacket<'_>> {
     IpPacket::read(ip_bytes(link_type, CapturedBytes::frame(frame, original_length)).ok()?)
 }
@@ -25,7 +24,6 @@ fn endpoints(segment: &TransportSegment<'_>) -> Option<Endpoints> {
 }
 
 proptest! {
-    /// Fields read at fixed offsets equal those of the general parsers.
     #[test]
     fn fast_equals_general(
         link_type in prop::sample::select(vec![1u16, 1, 1, 1, 0, 101]),

@@ -111,7 +111,6 @@ mod tests {
         streams
     }
 
-    /// The place, if there is one.
     fn only(places: &[Range<usize>]) -> Option<Range<usize>> {
         assert!(places.len() <= 1, "{places:?}");
         places.first().cloned()

@@ -4,7 +4,6 @@ use sizeleak_frame::Direction;
 
 use super::*;
 
-/// What reassembly passed on.
 #[derive(Default)]
 struct Received {
     bytes: Vec<u8>,
@@ -51,7 +50,6 @@ fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
     }
 }
 
-/// The state of a direction.
 #[derive(Default)]
 struct DirectionState(StreamPosition, PendingSegments, StreamContext);
 
@@ -79,7 +77,6 @@ fn first_data_wins_across_sequence_wrap() {
     assert_eq!(stream.1.bytes(), 0);
 }
 
-/// Ends the wait for missing bytes.
 fn end_wait(stream: &mut DirectionState, seen: &mut Received) {
     stream.work().end_wait(seen);
 }

@@ -5,7 +5,6 @@ use super::*;
 use crate::survey::connection::Connection;
 use crate::survey::services::services;
 
-/// What one connection carries.
 #[derive(Clone, Copy)]
 struct Made {
     service: [u8; 4],

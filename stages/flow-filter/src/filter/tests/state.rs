@@ -49,7 +49,6 @@ fn tunnelled(frame: &[u8]) -> Vec<u8> {
     outer
 }
 
-/// The frame in two fragments.
 fn fragments(frame: &[u8], identification: u8) -> Vec<Vec<u8>> {
     let at = 24;
     let Some((first, second)) = frame.get(34..).and_then(|payload| payload.split_at_checked(at)) else {

@@ -90,7 +90,6 @@ fn own(frames: &[Frame]) -> Vec<Record> {
     records(frames).into_iter().filter(|record| record.time_ns % STEP_NS == 0).collect()
 }
 
-/// What notices say, by their words.
 fn notices(frames: &[Frame], what: &str) -> Vec<String> {
     let of = |frame: &Frame| match frame {
         Frame::Notice(notice) if notice.what == what => notice.detail.clone(),

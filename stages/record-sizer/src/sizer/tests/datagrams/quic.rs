@@ -41,7 +41,6 @@ impl Ends {
         [&[first, 0, 0, 0, 1, lengths[0]][..], destination, &lengths[1..], source, token, &body].concat()
     }
 
-    /// An `Initial` with these frames.
     fn initial(&self, from: Side, ids: [&[u8]; 2], frames: &[u8]) -> Vec<u8> {
         let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else { unreachable!() };
         let keys = Keys::initial(Version::V1, suite, suite.quic.unwrap(), &self.original, from).local;
