@@ -160,8 +160,6 @@ impl TimeCut {
         is_within
     }
 
-    /// Says how many of all `what` are left.
-    ///
     /// # Errors
     /// If none is left.
     pub(super) fn report(&self, what: &str) -> Result<()> {

@@ -7,7 +7,6 @@ use sizeleak_frame::{BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Fr
 #[cfg(test)]
 mod tests;
 
-/// The first and the last time in a stream.
 fn times(frames: &[Frame]) -> Option<(i64, i64)> {
     let mut times = frames.iter().flat_map(times_of);
     let first = times.next()?;
@@ -31,7 +30,6 @@ fn times_of(frame: &Frame) -> Vec<i64> {
     }
 }
 
-/// Checks that every time in `made` lies within those of `input`.
 pub(crate) fn are_times_of_input(made: &[Frame], input: &[Frame]) -> Result<(), String> {
     // The input of a first stage holds no frames to compare with.
     let Some((first, last)) = times(input) else { return Ok(()) };

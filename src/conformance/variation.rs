@@ -46,7 +46,6 @@ fn unknown(number: u64) -> Value {
     frame(UNKNOWN, map(pairs))
 }
 
-/// A frame of the unknown kind with this many bytes of data.
 pub(crate) fn large_unknown(bytes: usize) -> Value {
     frame(UNKNOWN, map([("data", Value::Binary(vec![7; bytes]))]))
 }
@@ -143,7 +142,6 @@ pub(crate) fn without_plaintext(frames: &[Frame]) -> Vec<Frame> {
     frames
 }
 
-/// Writes a value in its longest encoding.
 fn write_long(out: &mut Vec<u8>, value: &Value) {
     let head = |out: &mut Vec<u8>, marker: u8, length: usize| {
         out.push(marker);

@@ -245,9 +245,6 @@ fn gateways_of(front: &Pipeline) -> Result<AddressSet, InputError> {
     Ok(AddressSet::parse(named).map_err(|error| ConfigError::usage(format!("flow-filter.gateway: {error}")))?)
 }
 
-/// Runs a pipeline until it ends or a signal stops it: notices go to `on_notice`, all other frames to `on_frame`.
-///
-/// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
 fn observe_run(
     run: PreparedRun,
     on_notice: &mut (dyn FnMut(&Notice) + Send),
