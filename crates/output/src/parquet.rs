@@ -73,7 +73,7 @@ impl<W: Write + Send> ParquetFile<W> {
 fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, rows: &mut Rows) -> Result<()> {
     let mut group = file.next_row_group()?;
     for cells in rows.take() {
-        write_column(&cells, &vec![Place::ROW; cells.are_there.len()], &mut group)?;
+        write_field(&cells, &vec![Place::ROW; cells.are_there.len()], 0, false, &mut group)?;
     }
     group.close().map(drop)
 }
@@ -149,16 +149,8 @@ impl Place {
     const ROW: Self = Self { definition: 0, repetition: 0, is_open: true };
 }
 
-/// Writes a column that has a value or null at each of these places that is open.
-fn write_column<W: Write + Send>(
-    cells: &Cells,
-    places: &[Place],
-    group: &mut SerializedRowGroupWriter<'_, W>,
-) -> Result<()> {
-    write_field(cells, places, 0, false, group)
-}
-
-/// The same for a field within so many lists; the keys of a map are never null.
+/// Writes a column, or a field within so many lists, that has a value or null at each of these places that is open; the
+/// keys of a map are never null.
 fn write_field<W: Write + Send>(
     cells: &Cells,
     places: &[Place],
