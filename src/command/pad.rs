@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.table.check_names()?;
+    arguments.table.files.iter().try_for_each(|path| language(path).map(drop))?;
     let policy = arguments.countermeasures.policy()?;
     let given = policy.clone().unwrap_or(PaddingPolicy::None);
     let form = arguments.output.form("sizeleak pad")?;
@@ -240,10 +240,6 @@ struct TableOptions {
 }
 
 impl TableOptions {
-    fn check_names(&self) -> Result<()> {
-        self.files.iter().try_for_each(|path| language(path).map(drop))
-    }
-
     /// What the table is the best for, in bytes and probability, for the commands of a home; `None` if none is asked for.
     fn goal(&self, home: &PaddedHome) -> Option<Goal> {
         let budget = self.budget.map(|budget| Goal::Budget(budget.of(home.command_bytes)));
