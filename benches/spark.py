@@ -1,4 +1,4 @@
-"""What an archive costs on Apache Spark: processor time and bytes of each phase, for docs/performance.md.
+"""What an archive costs on Apache Spark: processor time and bytes of each phase, for docs/archives.md.
 
     python3 benches/spark.py --program target/release/sizeleak --gateway IP [--model M] CAPTURE...
 
