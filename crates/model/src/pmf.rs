@@ -191,13 +191,6 @@ impl Pmf {
         self.product(other, |sum, one, other| *sum = sum.max(one * other))
     }
 
-    #[must_use]
-    pub fn convolve_between(&self, other: &Self, least: i64, most: i64) -> Self {
-        let mut sums = Self::default();
-        sums.set_convolution([self, other], least, most);
-        sums
-    }
-
     /// Becomes the convolution of two others, from `least` to `most` bytes, in the room that it has.
     pub fn set_convolution(&mut self, [one, other]: [&Self; 2], least: i64, most: i64) {
         self.weights.clear();
@@ -243,16 +236,10 @@ impl Pmf {
         own.iter().zip(rests.iter().rev()).map(|(own, rest)| own * rest).sum()
     }
 
-    /// The same without ends that are at most [`UNLIKELY`].
+    /// The same without ends that are at most [`UNLIKELY`]; as it is where nothing would be left.
     #[must_use]
-    pub fn trimmed(self) -> Self {
-        self.without_ends(UNLIKELY)
-    }
-
-    /// The same without ends that are at most `unlikely`; as it is where nothing would be left.
-    #[must_use]
-    pub fn without_ends(mut self, unlikely: f64) -> Self {
-        let is_likely = |weight: &f64| *weight > unlikely;
+    pub fn trimmed(mut self) -> Self {
+        let is_likely = |weight: &f64| *weight > UNLIKELY;
         let Some(first) = self.weights.iter().position(is_likely) else { return self };
         let last = self.weights.iter().rposition(is_likely).unwrap_or(first);
         self.weights.truncate(last + 1);

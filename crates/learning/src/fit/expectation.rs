@@ -260,7 +260,9 @@ pub(crate) fn drawn(weights: impl Iterator<Item = f64> + Clone, random: &mut Cha
 /// Their convolution between two ends, by the numbers of the one that has fewer.
 fn convolved(one: &Pmf, other: &Pmf, [least, most]: [i64; 2]) -> Pmf {
     let [few, many] = if one.iter().count() <= other.iter().count() { [one, other] } else { [other, one] };
-    few.convolve_between(many, least, most)
+    let mut sums = Pmf::default();
+    sums.set_convolution([few, many], least, most);
+    sums
 }
 
 impl Parameters {
