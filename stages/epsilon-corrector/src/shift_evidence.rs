@@ -47,16 +47,14 @@ struct SeenSizes {
     replies: Option<Vec<[i64; 2]>>,
 }
 
-/// States by their index, each with the sums that a command's actions may have, and their weights.
-type SumsOfStates = Vec<(usize, Vec<WeightedSum>)>;
-
 /// The states with one shift of replies.
 #[derive(Debug)]
 struct EqualReplies {
     reply_bytes: i64,
     /// At least ln P(size, replies) for any of the states.
     ln_bound: f64,
-    states: SumsOfStates,
+    /// By their index, each with the sums that a command's actions may have, and their weights.
+    states: Vec<(usize, Vec<WeightedSum>)>,
 }
 
 struct Explained<'a> {
