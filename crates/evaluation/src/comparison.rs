@@ -37,7 +37,6 @@ pub struct Comparison {
     schema: u32,
     pub commands: usize,
     days: f64,
-    /// The probability that an interval holds the truth.
     pub confidence: Confidence,
     seed: u64,
     samples: u32,

@@ -75,7 +75,6 @@ pub(crate) struct CandidateJudge<'a> {
     /// The sections of the model, with the commands that their inventories allow.
     sections: Vec<(&'a Model, Limits)>,
     actions: &'a [String],
-    /// The probability that a credible set holds.
     credible: f64,
 }
 

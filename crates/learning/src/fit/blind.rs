@@ -170,7 +170,6 @@ pub struct BlindFit {
 }
 
 impl BlindFit {
-    /// The bytes that length fields add to a command of this size, in bytes, relative to short messages.
     pub fn grown(&self, size: i64) -> i64 {
         self.length_fields.grown(size.saturating_sub(self.record_bytes))
     }
