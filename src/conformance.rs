@@ -121,7 +121,6 @@ pub struct Rule {
     pub duty: Duty,
     pub demand: &'static str,
     check: fn(&Trial<'_>) -> Result<(), CheckError>,
-    /// Whether it is only for stages that read frames.
     is_for_readers: bool,
     /// Whether rules of later phases can be checked only if this one is kept.
     is_prerequisite: bool,

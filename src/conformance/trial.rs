@@ -153,7 +153,6 @@ pub(crate) enum CheckError {
     /// What was found instead.
     #[error("{0}")]
     Violation(String),
-    /// The rule cannot be checked on this stream.
     #[error("not applicable")]
     NotApplicable,
     #[error(transparent)]
@@ -171,7 +170,6 @@ pub(crate) struct Trial<'a> {
     pub(crate) input: &'a RecordedStream,
     pub(crate) kind: ConsumedKind,
     pub(crate) output: StageOutput,
-    /// The frames that the stage itself made from the whole stream.
     made: Result<Vec<Frame>, String>,
 }
 

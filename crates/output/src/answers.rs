@@ -39,7 +39,6 @@ impl AnswersError {
     }
 }
 
-/// What answers are read into.
 pub trait AnswerSink {
     /// Takes a frame of a stream; of JSON lines and Parquet, flows, sessions, identifications and deviations alone.
     fn add(&mut self, frame: Frame);

@@ -15,7 +15,6 @@ use crate::cells::{Cells, Rows, Values};
 use crate::columns::{ColumnType, columns, typed_name};
 use crate::flow_names::FlowNames;
 
-/// Gathers the frames of one kind until they fill a batch.
 pub struct RecordBatchBuilder {
     kind: String,
     schema: SchemaRef,

@@ -26,7 +26,6 @@ use crate::columns::{Column, ColumnType, columns, typed_name};
 use crate::flow_names::FlowNames;
 
 pub(crate) struct ParquetFile<W: Write + Send> {
-    /// Those of the next row group.
     rows: Rows,
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,

@@ -78,7 +78,6 @@ impl<W: Write + Send> OutputWriter<W> {
         Self { selection, target, names: FlowNames::default(), is_complete: false }
     }
 
-    /// Writes frames of one kind, if it is selected.
     pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
         if let Target::Frames(writer) = &mut self.target {

@@ -12,7 +12,6 @@ use sizeleak_text::counted;
 pub enum ModelFit {
     /// It fits every flow that had enough commands to judge by, or there was none.
     All,
-    /// It does not fit some of the flows.
     Some {
         misfits: u64,
         /// How many had enough commands.

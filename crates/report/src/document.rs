@@ -53,7 +53,6 @@ pub struct Section {
     pub figures: Vec<Figure>,
 }
 
-/// A table, and how it is drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// Its name in links and files.

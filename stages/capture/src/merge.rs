@@ -146,7 +146,6 @@ const MAX_READ_BYTES: usize = 8 << 20;
 
 const MIN_READ_BYTES: usize = 4 << 10;
 
-/// What is read of a file to find its start.
 const START_BYTES: usize = 64 << 10;
 
 pub(crate) enum Next<'a> {

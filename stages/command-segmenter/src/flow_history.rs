@@ -240,7 +240,6 @@ impl FlowHistory {
 /// The most tunnels whose flows are taken together. In others each flow is taken alone.
 const MAX_TUNNELS: usize = 1_000;
 
-/// A gateway and a service that exchange records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EndpointPair {
     Addresses(IpAddr, SocketAddr),

@@ -110,7 +110,6 @@ impl NoiseModel {
     }
 }
 
-/// The noise of each section, and which section a flow has.
 #[derive(Debug)]
 pub(crate) struct NoiseModels {
     flows: FlowModels,

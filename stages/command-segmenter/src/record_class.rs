@@ -88,7 +88,6 @@ pub enum RecordRole {
     Other,
 }
 
-/// A record of application data and what it is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassifiedRecord {
     pub flow: u64,

@@ -40,7 +40,6 @@ const PIECE_OVERHEAD_BYTES: usize = 64;
 /// The longest packet there can be (RFC 791): 16 bits of length.
 const LONGEST_PACKET: u32 = 65_535;
 
-/// What the fragments of a packet have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct PacketKey {
     /// Compared first: it differs in nearly all packets.

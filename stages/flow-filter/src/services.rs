@@ -166,7 +166,6 @@ fn is_infrastructure(segment: &TransportSegment<'_>) -> bool {
 /// At most this many queries are remembered, those asked last in any case.
 const MAX_QUERIES: usize = 8192;
 
-/// What a query and its answer have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 struct QueryKey {
     client: SocketAddr,

@@ -32,7 +32,6 @@ pub(crate) struct Connection {
     busy: Option<Box<BusyState>>,
 }
 
-/// What is always kept of a direction.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Stream {
     pub(crate) position: StreamPosition,

@@ -31,7 +31,6 @@ pub(crate) struct SizedMessage {
     pub(crate) bytes: u64,
 }
 
-/// What stands for records in a connection that shows none.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConnectionMessages {
     /// Finds the messages of each direction, if they are to be used.

@@ -77,9 +77,7 @@ pub(crate) struct StreamContext {
 pub(crate) enum SynMeaning {
     /// A repetition, or the late SYN of what was seen before it.
     Known,
-    /// The start of the stream.
     Opens,
-    /// Another connection on the same ports.
     NewConnection,
 }
 

@@ -114,7 +114,6 @@ pub(crate) enum Step<'a> {
     },
     Record(SizedRecord),
     Implausible([u8; HEADER]),
-    /// A header that was not captured.
     Hidden,
 }
 

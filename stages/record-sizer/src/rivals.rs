@@ -154,7 +154,6 @@ pub(crate) enum Claim {
     Again,
     /// At the last segment accepted, with other bytes.
     Contradiction,
-    /// In another connection on the same ports.
     OtherConnection,
 }
 

@@ -47,7 +47,6 @@ impl PictureSize {
     }
 }
 
-/// The size is not enough for all that is drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{needs} a {dimension} of {least} pixels: give a larger `--size`, or {less}")]
 pub struct TooSmall {

@@ -16,7 +16,6 @@ use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
 use crate::recording::{Recording, SavedStream, add, decompressed};
 
-/// A file of an input, and the time that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputPart {
     pub path: PathBuf,

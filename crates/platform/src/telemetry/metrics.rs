@@ -169,7 +169,6 @@ const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 const MAX_HEADERS: usize = 64;
 
-/// What an HTTP request asks for, or the reason to refuse it.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestVerdict {

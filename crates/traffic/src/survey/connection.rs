@@ -125,7 +125,6 @@ impl Connection {
     }
 }
 
-/// Messages by direction, and by what they are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageSums {
     pub(crate) sizes: PerDirection<Sizes>,

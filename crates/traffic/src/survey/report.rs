@@ -48,11 +48,9 @@ pub struct SurveyedAddress {
 pub enum Verdict {
     /// Its traffic is like that of a gateway. So is that of any single device with a connection of its own to a cloud.
     Likely,
-    /// Some of it is.
     Possible,
     /// Too little was seen to tell.
     Unclear,
-    /// Its traffic is like that of other hosts.
     Unlikely,
 }
 
