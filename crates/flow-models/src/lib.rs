@@ -4,11 +4,9 @@
 //! the section of each; [`PerSection`] is a stage that has an instance of another stage for every section and gives each
 //! frame to that of its flow. [`model_files`] is the form of the option `--model`.
 
-mod flow_models;
 mod per_section;
 
-pub use flow_models::FlowModels;
-pub use per_section::{PerSection, SectionInput, SectionStage, Subject, build_per_section};
+pub use per_section::{FlowModels, PerSection, SectionInput, SectionStage, Subject, build_per_section};
 
 /// The option `model` of the stages: in `pipeline.toml` one file or a list of files.
 pub mod model_files {
