@@ -10,8 +10,10 @@ use sizeleak_learning::labels::{LabelFile, MatchCounts};
 use crate::calibration::Calibration;
 use crate::evaluation::Evaluation;
 use crate::judged_run::JudgedRun;
-use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval, interval_of_absolute_sum};
-use crate::statistics::{Confidence, Interval, PairedJudgements, count_difference, count_interval, sign_test, wilson};
+use crate::statistics::{
+    BlockBootstrap, Confidence, Interval, IntervalMethod, PairedJudgements, count_difference, count_interval, interval,
+    interval_of_absolute_sum, sign_test, wilson,
+};
 
 pub use figure::{FIGURES, Figure, FigureDifference, FigureValue, Unit};
 

@@ -6,10 +6,9 @@ use sizeleak_learning::labels::MatchCounts;
 
 use crate::calibration::BINS;
 use crate::evaluation::Evaluation;
-use crate::information::Information;
 use crate::judge::Judgement;
 use crate::judged_run::JudgedRun;
-use crate::score::CandidateCounts;
+use crate::score::{CandidateCounts, Information};
 use crate::statistics::Interval;
 
 pub struct Figure {

@@ -9,8 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use super::output_cells::{OutputCells, count_secrets};
-use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
-use crate::statistics::{Confidence, Interval};
+use crate::statistics::{BlockBootstrap, Confidence, Interval, IntervalMethod, interval};
 
 /// The most permutations, which make the least p-value 0.001…
 const MAX_PERMUTATIONS: usize = 999;

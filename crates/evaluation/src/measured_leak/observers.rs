@@ -22,8 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::output_cells::{OutputCells, count_secrets};
-use crate::statistics::bootstrap::block_length;
-use crate::statistics::{Confidence, wilson};
+use crate::statistics::{Confidence, block_length, wilson};
 
 /// Of the secrets that are equally frequent in a cell, at most this many are compared by their frequency in all.
 const MAX_COMPARED: usize = 1000;
