@@ -10,8 +10,7 @@
 
 use sizeleak_model::Pmf;
 
-use super::automaton::{Automaton, State};
-use super::prior_walk::{Transition, WeighedTransitions};
+use super::automaton::{Automaton, State, Transition, WeighedTransitions};
 
 pub(super) const MAX_TABLE_BYTES: usize = 256 << 20;
 

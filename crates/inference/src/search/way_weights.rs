@@ -1,15 +1,14 @@
 //! How probable the ways to make up sums are under the prior: the total weight of all ways to each sum, and from every
 //! state of the automaton on a weight that no way exceeds.
 //!
-//! The prior's factors lie on the transitions of a walk through the automaton (see `prior_walk`). Exact weights need
+//! The prior's factors lie on the transitions of a walk through the automaton (see `automaton`). Exact weights need
 //! states that count actions. Where commands may have too many actions for that, the number of actions is taken to be
 //! geometric, and actions to be independent of each other: one factor for each action taken, with no more states than
 //! counting needs.
 
 use sizeleak_model::{Action, Limits, Pmf, Prior};
 
-use super::automaton::{Automaton, Layer};
-use super::prior_walk::{COUNTED_ACTIONS, WalkPrior, WeighedTransitions};
+use super::automaton::{Automaton, COUNTED_ACTIONS, Layer, WalkPrior, WeighedTransitions};
 use super::way_counts::action_sizes;
 use super::way_table::{Heaviest, Priors, Walks, Ways, reach, wider};
 
