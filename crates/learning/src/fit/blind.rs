@@ -6,7 +6,6 @@
 //! are. Labels are welcome, however few: they give actions their names, and count as evidence with everything else.
 //! Here stands what is known of commands beforehand, and what a fit finds in them, or why there is none.
 
-mod drawing;
 mod learning;
 mod lost_replies;
 mod naming;

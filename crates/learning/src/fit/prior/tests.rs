@@ -1,4 +1,4 @@
-//! Priors learned from simulated usage.
+//! Priors learned from simulated usage, and shares of actions where each action of a command uses up a device.
 
 use proptest::prelude::*;
 
@@ -223,4 +223,28 @@ fn twice_is_not_often_however_improbable_it_is() {
     let all = commands(&[(&[1, 0], 2), (&[7, 7], 2)]);
     let all: Vec<&LabelledCommand> = all.iter().collect();
     assert_eq!(recurring_commands(&all, |_| 1e-12), []);
+}
+
+/// Shares with which `red`, which four of sixteen devices have, is a tenth of all actions.
+fn shares_for(commands_of: &[f64]) -> Vec<f64> {
+    let limits = home().limits(&actions(&["on", "off", "red"])).unwrap();
+    shares_by_device_use(&[0.5, 0.4, 0.1], 1e9, &limits, commands_of)
+}
+
+#[test]
+fn actions_of_few_devices_have_a_greater_share_where_commands_are_long() {
+    let long = shares_for(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 10.0]);
+    assert!(long[2] > 0.11 && (long.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{long:?}");
+    assert!((long[0] / long[1] - 5.0 / 4.0).abs() < 1e-9, "within a class nothing changes: {long:?}");
+}
+
+#[test]
+fn single_actions_have_their_frequencies() {
+    let single = shares_for(&[10.0]);
+    assert!(single.iter().zip([0.5, 0.4, 0.1]).all(|(share, wanted)| (share - wanted).abs() < 1e-5), "{single:?}");
+}
+
+#[test]
+fn without_an_inventory_shares_are_frequencies() {
+    assert_eq!(shares_by_device_use(&[0.7, 0.3], 50.0, &Limits::free(2), &[1.0, 2.0]), [0.7, 0.3]);
 }
