@@ -11,7 +11,8 @@
 //!   size, except for at most half of the commands, whose replies are lost or not theirs. If it does not fit, numbers
 //!   occur as often as they did before on the flow.
 //! - **Padding.** If the model fits, new sizes are sums of actions; where messages are padded, they are what padding
-//!   rounds up to ([`PaddingTest`]).
+//!   rounds up to ([`PaddingTest`]): all of them powers of two, or alike modulo some bytes. Sums of actions hit some of
+//!   these, too, and then a padded message has an answer that means nothing; but sums hit others as well.
 //!
 //! The evidence against the fit is the ratio of the probabilities of all that was seen, with the share of odd commands
 //! that speaks most for the fit. The expectation of such a ratio is at most 1 at any time where the model fits
@@ -24,7 +25,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::padded_sizes::{PaddedSizes, PaddingTest};
+use crate::model::Model;
 use crate::statistics::{broad_number, ln_mean, recurring};
 
 /// The greatest probability that the test ever rejects a flow that fits.
@@ -235,4 +236,90 @@ fn broad_size([least, most]: [i64; 2]) -> f64 {
     let bits = |size: i64| (size.max(1) as f64).log2().min(SIZE_BITS);
     let width = bits(most.max(least).saturating_add(1)) - bits(least);
     (width / SIZE_BITS).clamp(f64::MIN_POSITIVE, 1.0)
+}
+
+/// What padding rounds up to, in bytes, beside powers of two.
+const MULTIPLES: [i64; 4] = [8, 16, 32, 64];
+
+const WAYS: usize = MULTIPLES.len() + 1;
+
+/// The share of new sizes that are padded ones where messages are padded: some are another app's.
+const PADDED: f64 = 0.98;
+
+/// A share of new sizes that sums of actions never exceed, if not nearly all actions are of a size that is such a multiple
+/// itself.
+const OF_SUMS: f64 = 0.5;
+
+/// What a model says of sizes that padding leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaddingTest {
+    /// The share of them among new sizes that are sums of actions, by the way to pad; powers of two are the last.
+    of_sums: [f64; WAYS],
+    /// The natural logarithm of how many sets of actions there are: as probable is it before that only those are used
+    /// whose sizes are multiples.
+    ln_sets: f64,
+}
+
+impl PaddingTest {
+    /// `None` if labelled commands were padded themselves: what is left of their sizes then, `model` knows.
+    pub fn of(model: &Model) -> Option<Self> {
+        let sizes: BTreeSet<i64> = model.neighbours.tuples().iter().map(|tuple| tuple.size).collect();
+        let test = Self::of_sizes(&sizes, model.actions.len())?;
+        model.learned.padding.is_none().then_some(test)
+    }
+
+    fn of_sizes(sizes: &BTreeSet<i64>, actions: usize) -> Option<Self> {
+        let (first, last) = (*sizes.first()?, *sizes.last()?);
+        let share = |times: usize, all: f64| (times as f64 + 1.0) / (all + 2.0);
+        let seen = sizes.len() as f64;
+        let mut of_sums = [0.0; WAYS];
+        for (of_sums, bytes) in of_sums.iter_mut().zip(MULTIPLES) {
+            let alike = |rest: i64| sizes.iter().filter(|size| size.rem_euclid(bytes) == rest).count();
+            *of_sums = share((0..bytes).map(alike).max()?, seen).max(OF_SUMS);
+        }
+        let powers = (0..62).filter(|power| (first..=last).contains(&(1_i64 << power))).count();
+        let seen_powers = sizes.iter().filter(|size| is_power(**size)).count();
+        // Any size between the least and the greatest may be a sum that nobody labelled.
+        let by_chance = share(powers, (last - first) as f64 + 1.0);
+        *of_sums.last_mut()? = if seen_powers > 2 { share(seen_powers, seen) } else { by_chance };
+        Some(Self { of_sums, ln_sets: actions as f64 * 2_f64.ln() })
+    }
+}
+
+fn is_power(size: i64) -> bool {
+    u64::try_from(size).is_ok_and(u64::is_power_of_two)
+}
+
+/// The evidence of the sizes of one flow that they are padded.
+#[derive(Debug, Clone, Default)]
+struct PaddedSizes {
+    first: Option<i64>,
+    ln_ratios: [f64; WAYS],
+}
+
+impl PaddedSizes {
+    /// Adds a size that did not occur before.
+    fn add(&mut self, size: i64, test: &PaddingTest) {
+        let first = *self.first.get_or_insert(size);
+        let mut add = |way: usize, is_padded: bool| {
+            let of_sums = test.of_sums[way];
+            let [padded, sums] = if is_padded { [PADDED, of_sums] } else { [1.0 - PADDED, 1.0 - of_sums] };
+            self.ln_ratios[way] += (padded / sums).ln();
+        };
+        add(MULTIPLES.len(), is_power(size));
+        for (way, bytes) in MULTIPLES.into_iter().enumerate() {
+            // The first size is what the others are compared with.
+            if size != first {
+                add(way, (size - first) % bytes == 0);
+            }
+        }
+    }
+
+    /// The natural logarithm of the evidence: the mean over all ways to pad.
+    fn ln_evidence(&self, test: &PaddingTest) -> f64 {
+        let ln_ratios = self.ln_ratios.iter().enumerate();
+        let prior = |way: usize| if way < MULTIPLES.len() { test.ln_sets } else { 0.0 };
+        let evidence: f64 = ln_ratios.map(|(way, ln_ratio)| (ln_ratio - prior(way)).exp()).sum();
+        (evidence / WAYS as f64).ln()
+    }
 }

@@ -7,8 +7,6 @@
 //! clocks.
 
 mod action;
-mod basis;
-mod device_types;
 mod epsilon_distribution;
 mod fit_judgement;
 mod inventory;
@@ -19,7 +17,6 @@ mod model_file;
 mod model_set;
 mod neighbours;
 mod noise_statistics;
-mod padded_sizes;
 mod pmf;
 pub mod policies;
 mod prior;
@@ -30,21 +27,23 @@ pub mod statistics;
 pub mod step_function;
 
 pub use action::{Action, LabelledCommand, MAX_ACTION_SIZE, MAX_COUNT_OF_ACTION, MAX_MESSAGE_SIZE};
-pub use basis::{Basis, SizeError, WireSize};
-pub use device_types::{DeviceTypes, GivenActions, choose};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
-pub use fit_judgement::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause};
-pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES, MAX_DEVICES};
+pub use fit_judgement::{FALSE_ALARMS, FitJudgement, JudgedSize, MisfitCause, PaddingTest};
+pub use inventory::{
+    Device, DeviceTypes, GivenActions, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES, MAX_DEVICES,
+    choose,
+};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use limits::{Condition, Limits};
-pub use model::{CaptureDigest, FitMethod, MAX_SEEN, Model, Provenance, SizeBlocks, command_mark};
+pub use model::{
+    Basis, CaptureDigest, FitMethod, MAX_SEEN, Model, Provenance, SizeBlocks, SizeError, WireSize, command_mark,
+};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
 pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};
 pub use neighbours::{EpsilonTuple, MAX_TUPLES, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
 };
-pub use padded_sizes::PaddingTest;
 pub use pmf::{Multiples, Pmf, UNLIKELY, Weight};
 pub use policies::LearnedPadding;
 pub use prior::{Prior, RecurringCommand};
