@@ -18,7 +18,6 @@
 mod answers;
 #[cfg(feature = "arrow")]
 mod arrow;
-mod best_answer;
 #[cfg(any(feature = "parquet", feature = "arrow"))]
 mod cells;
 mod columns;

@@ -13,7 +13,7 @@ use sizeleak_frame::{
 };
 use sizeleak_text::{counted, escaped, fitted, width};
 
-use crate::best_answer::BestAnswer;
+use crate::answers::BestAnswer;
 use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_style::{TextFormat, hex, painted};
 use crate::{TextStyle, TimeFormat};

@@ -11,8 +11,7 @@ use sizeleak_text::TimeRange;
 
 use super::page::clean;
 use crate::TimeFormat;
-use crate::answers::AnswerSink;
-use crate::best_answer::BestAnswer;
+use crate::answers::{AnswerSink, BestAnswer};
 use crate::flow_names::FlowNames;
 use crate::table::deviation_words;
 
