@@ -34,14 +34,12 @@ mod ip;
 mod link;
 mod transport;
 mod tunnel;
-mod unsized_protocol;
 
 pub use address_set::{AddressPair, AddressSet, InvalidAddress, is_private};
 pub use ip::{CapturedBytes, Fragment, GRE, IpPacket, IpPayload, UDP, may_be_tunnel};
 pub use link::{NoIpHeader, ip_bytes};
-pub use transport::{DnsKind, DnsMessage, NoSegment, TransportSegment, dns_message};
+pub use transport::{DnsKind, DnsMessage, NoSegment, TransportSegment, UnsizedProtocol, dns_message};
 pub use tunnel::{Encapsulation, OpenedTunnel, TunnelKind, open_tunnel};
-pub use unsized_protocol::UnsizedProtocol;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
