@@ -24,7 +24,6 @@ mod check;
 mod commands;
 mod habits;
 mod protocols;
-mod variation;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -38,7 +37,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use commands::{
-    ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
+    ActionValue, CommandSettings, Compression, DeviceIds, DeviceKind, DurationRange, FirmwareChange, IdDraw,
+    LabelSettings, LearnSettings, MessageId, Overlap, Parameter, Recurring, ReplyPadding, TestSettings,
 };
 pub use habits::{Attack, AttackKind, Days, HabitSettings, Holiday, PlayedAction, Routine, Sun, TimeOfDay};
 pub use protocols::{
@@ -46,7 +46,6 @@ pub use protocols::{
     QualityOfService, ReplyMode, ReplySettings, Resolution, SessionSettings, Suite, TelemetrySettings, TlsSettings,
     Version,
 };
-pub use variation::{Compression, DurationRange, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
 
 settings! {
     /// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use sizeleak_model::policies::PaddingPolicy;
 
-use super::variation::{Compression, DurationRange};
+use super::commands::{Compression, DurationRange};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
