@@ -15,12 +15,13 @@ use sizeleak_inference::space::{Home, PriorName};
 use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
-use crate::decomposition::{CandidateList, Decomposition, FoundCandidates, MAX_CANDIDATES, Unexplained, mixture};
-use crate::habit_weights::{by_habits, learned_share, with_recurring_classes};
+use crate::decomposition::{
+    CandidateList, Decomposition, FoundCandidates, MAX_CANDIDATES, TargetSum, Unexplained, by_habits, learned_share,
+    mixture, target_sums, with_recurring_classes,
+};
 use crate::kind_candidates::KindCandidates;
 use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyCandidates};
-use crate::target_sums::{TargetSum, target_sums};
 
 const MAX_CACHE_BYTES: usize = 16 << 20;
 

@@ -1,12 +1,74 @@
-//! The candidates of one command as they are found: as many as a frame has room for, with all their actions in one
-//! place. And what a decomposition finds, or why it finds nothing, and the mixture of several.
+//! The sums that a command's actions may have, from its size and the values of ε. The candidates as they are found: as many
+//! as a frame has room for, with all their actions in one place. And what a decomposition finds, or why it finds nothing,
+//! the mixture of several, and the same by other habits than those that the model was learned from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Candidate, SharedList};
+use sizeleak_frame::{Actions, Candidate, HabitFactors, RecurringClass, SharedList, WeightedEpsilon};
+use sizeleak_inference::HabitTable;
 use sizeleak_inference::search::SumTooLarge;
+use sizeleak_model::Rank;
 use thiserror::Error;
+
+/// No block cipher leaves a wider range of sizes, in bytes, and no padding a wider one that says anything.
+const MAX_WIDTH: i64 = 1 << 16;
+
+/// The most pairs of a size and a value of ε that are looked at; the heaviest values come first.
+const MAX_PAIRS: usize = 1 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TargetSum {
+    /// Σ |aᵢ|·nbᵢ in bytes.
+    pub(crate) bytes: i64,
+    /// The ε that leaves it; the heaviest one of several.
+    pub(crate) epsilon: i64,
+    /// Its weight, as a multiple of the heaviest ε's.
+    pub(crate) weight: f64,
+}
+
+/// The sums of a command, heaviest first, then smallest first, and how many values of ε were not used (without weight,
+/// or too many). Every size of the range with every value of ε leaves a sum: size − |ac| − ε. Weights of equal sums add
+/// up. Each size of the range has a weight, such as the probability that it is padded to what was seen. Sums are above 0,
+/// since a command has at least one action. `None` if no cipher leaves such a range.
+pub(crate) fn target_sums(
+    [least, most]: [i64; 2],
+    overhead: i64,
+    epsilons: &[WeightedEpsilon],
+    weight_of_size: impl Fn(i64) -> f64,
+) -> Option<(Vec<TargetSum>, u64)> {
+    let width = most.checked_sub(least).filter(|width| (0..MAX_WIDTH).contains(width))?;
+    let values = weighted(epsilons);
+    let used = values.len().min(MAX_PAIRS / (width as usize + 1));
+    let heaviest = values.first().map_or(1.0, |(_, weight)| *weight);
+    let mut by_bytes: BTreeMap<i64, TargetSum> = BTreeMap::new();
+    let sizes: Vec<(i64, f64)> = (least..=most).map(|size| (size, weight_of_size(size))).collect();
+    // Heaviest first: a sum keeps the first ε.
+    for (epsilon, weight) in values.into_iter().take(used) {
+        for (size, of_size) in sizes.iter().filter(|(_, of_size)| *of_size > 0.0) {
+            let bytes = size.saturating_sub(overhead).saturating_sub(epsilon);
+            if bytes > 0 {
+                let sum = by_bytes.entry(bytes).or_insert(TargetSum { bytes, epsilon, weight: 0.0 });
+                sum.weight += of_size * weight / heaviest;
+            }
+        }
+    }
+    let mut sums: Vec<TargetSum> = by_bytes.into_values().collect();
+    sums.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.bytes.cmp(&b.bytes)));
+    Some((sums, (epsilons.len() - used) as u64))
+}
+
+/// The values of ε that have weight, each once, heaviest first, then those nearest to 0.
+fn weighted(epsilons: &[WeightedEpsilon]) -> Vec<(i64, f64)> {
+    let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
+    for value in epsilons.iter().filter(|value| value.weight.is_finite() && value.weight > 0.0) {
+        let weight = weights.entry(value.epsilon).or_default();
+        *weight = (*weight + value.weight).min(f64::MAX);
+    }
+    let mut values: Vec<(i64, f64)> = weights.into_iter().collect();
+    values.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.unsigned_abs().cmp(&b.0.unsigned_abs())).then(a.0.cmp(&b.0)));
+    values
+}
 
 /// What explains a size, for some values of ε.
 #[derive(Debug, Clone)]
@@ -167,5 +229,83 @@ impl<'a> CandidateList<'a> {
             likelihood,
         };
         actions.zip(self.listed).map(candidate).collect()
+    }
+}
+
+/// The weight of the learned habits beside others.
+pub(crate) fn learned_share(habits: &[HabitFactors]) -> f64 {
+    (1.0 - habits.iter().map(|own| own.weight).sum::<f64>()).max(0.0)
+}
+
+/// The candidates of a size by habits, which are factors on the learned prior without commands that recur; what these leave
+/// of the learned habits is `not_recurring`. What is not listed is taken to have the mean factor of what is.
+pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors], not_recurring: f64) -> FoundCandidates {
+    let learned = not_recurring * learned_share(habits);
+    let table = HabitTable::new(habits.iter().map(|own| (own.weight, &*own.actions, &*own.numbers)));
+    let factor = |one: &Candidate| learned + table.factor(one.actions.indexed_counts());
+    weighed(found, &found.listed.iter().map(factor).collect::<Vec<f64>>())
+}
+
+/// The candidates of a size with those that came before. What is not listed is taken to have the mean factor of what is.
+/// `heaviest` is the weight that likelihoods of sizes are multiples of.
+pub(crate) fn with_recurring_classes(
+    found: &FoundCandidates,
+    recurring: &[RecurringClass],
+    heaviest: f64,
+    sum_of: impl Fn(&Actions) -> i64,
+    replies_of: impl Fn(&Actions) -> Vec<u32>,
+) -> FoundCandidates {
+    let Some(of_size) = found.probability.filter(|_| !recurring.is_empty()) else { return found.clone() };
+    let class_of = |Candidate { actions, .. }: &Candidate| {
+        let sum = sum_of(actions);
+        let with_sum = |class: &RecurringClass| class.bytes == sum && class.share > 0.0;
+        let replies = recurring.iter().any(with_sum).then(|| replies_of(actions))?;
+        recurring.iter().position(|class| with_sum(class) && *class.replies == *replies)
+    };
+    let classes: Vec<Option<usize>> = found.listed.iter().map(class_of).collect();
+    // P(A) of all candidates of each class.
+    let mut by_habit = vec![0.0; recurring.len()];
+    for (candidate, class) in found.listed.iter().zip(&classes) {
+        let of_epsilon = candidate.likelihood.unwrap_or(1.0) * heaviest;
+        if let Some(class) = class {
+            by_habit[*class] += candidate.probability * of_size / of_epsilon;
+        }
+    }
+    let factor = |class: &Option<usize>| match class {
+        Some(class) if by_habit[*class] > 0.0 => 1.0 + recurring[*class].share / by_habit[*class],
+        _ => 1.0,
+    };
+    FoundCandidates {
+        probability: found.probability,
+        ..weighed(found, &classes.iter().map(factor).collect::<Vec<f64>>())
+    }
+}
+
+/// The candidates with a factor for each that is listed.
+fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
+    // Where the replies chose the list, it has nearly all that matters with them, and next to nothing without.
+    let weights = |(at, candidate): (usize, &Candidate)| {
+        found.with_replies.as_ref().map_or(candidate.probability, |joint| joint.get(at).copied().unwrap_or(0.0))
+    };
+    let weights: Vec<f64> = found.listed.iter().enumerate().map(weights).collect();
+    let all: f64 = weights.iter().sum();
+    let of_joint = weights.iter().zip(factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
+    // Where the replies chose the list, it may have nearly all of the size by these habits: no more than that.
+    let of_listed: f64 = found.listed.iter().zip(factors).map(|(one, factor)| one.probability * factor).sum();
+    let mean = of_joint.max(of_listed);
+    if !(mean.is_finite() && of_joint > 0.0) {
+        return found.clone();
+    }
+    let probability = |at: usize| (found.listed[at].probability * factors[at] / mean).min(1.0);
+    let mut order: Vec<Rank> = (0..factors.len()).map(|at| Rank::new(probability(at), at)).collect();
+    order.sort_unstable();
+    let order = || order.iter().map(|rank| rank.index());
+    let joint = |at: usize| weights[at] * factors[at] / of_joint;
+    FoundCandidates {
+        with_replies: found.with_replies.as_ref().map(|_| order().map(joint).collect()),
+        reply_probability: found.reply_probability.map(|own| own * of_joint / mean),
+        listed: order().map(|at| Candidate { probability: probability(at), ..found.listed[at].clone() }).collect(),
+        probability: found.probability.map(|own| (own * mean).min(1.0)),
+        count: found.count,
     }
 }

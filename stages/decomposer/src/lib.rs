@@ -1,17 +1,15 @@
 //! The actions that add up to a command's size: change-making within what the inventory allows (paper, section IV).
 //!
-//! [`Decomposer`] takes every value of ε, which leave some sums (`target_sums`), and asks for the actions that make
+//! [`Decomposer`] takes every value of ε, which leave some sums (`decomposition`), and asks for the actions that make
 //! them up ([`sizeleak_inference::search`]). Beside them it knows commands that recur (`recurring_candidates`), kinds
 //! (`kind_candidates`) and, where there are too many to list, the replies (`reply_candidates`).
 
 mod decomposer;
 mod decomposition;
-mod habit_weights;
 mod kind_candidates;
 mod options;
 mod recurring_candidates;
 mod reply_candidates;
-mod target_sums;
 
 pub use decomposer::Decomposer;
 pub use options::Options;

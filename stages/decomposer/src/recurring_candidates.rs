@@ -5,8 +5,7 @@ use std::sync::Arc;
 use sizeleak_frame::{Actions, Candidate, SharedList};
 use sizeleak_model::{Action, Limits, Multiples, Pmf, Prior, RecurringCommand};
 
-use crate::decomposition::FoundCandidates;
-use crate::target_sums::TargetSum;
+use crate::decomposition::{FoundCandidates, TargetSum};
 
 /// Less probable sums are left out.
 const MIN_PROBABILITY: f64 = 1e-12;

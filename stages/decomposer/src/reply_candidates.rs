@@ -11,8 +11,7 @@ use sizeleak_frame::{Command, SharedList};
 use sizeleak_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 use sizeleak_model::{Model, ReplyReader, SeenReplies, WireSize};
 
-use crate::decomposition::{CandidateList, FoundCandidates, MAX_CANDIDATES};
-use crate::target_sums::TargetSum;
+use crate::decomposition::{CandidateList, FoundCandidates, MAX_CANDIDATES, TargetSum};
 
 /// The most sums that are looked at; ranges of block ciphers have some hundred.
 const MAX_SUMS: usize = 4096;
