@@ -9,8 +9,7 @@ use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
 
-use crate::shift_evidence::ShiftEvidence;
-use crate::shift_states::ShiftState;
+use crate::shift_evidence::{ShiftEvidence, ShiftState};
 
 /// The most states of all flows whose shift is remembered, of 80 bytes each; at least the half of the flows used last is
 /// kept.

@@ -22,7 +22,6 @@ mod estimates;
 mod flow_shifts;
 mod options;
 mod shift_evidence;
-mod shift_states;
 
 pub use corrector::{CorrectorInput, EpsilonCorrector};
 pub use estimates::EpsilonEstimates;
