@@ -24,7 +24,6 @@
 #![warn(clippy::indexing_slicing)]
 
 mod batch;
-mod buffer;
 mod codec;
 mod command;
 mod extent;
@@ -40,7 +39,6 @@ mod summary;
 pub use batch::{
     Batch, BatchIter, OwnedSegment, Packet, PacketRow, Packets, Row, Segment, SegmentRow, Segments, SkippedPackets,
 };
-pub use buffer::{ReadBuffer, SpareBuffers};
 pub use codec::{FrameSink, FrameWriter, NotFrame};
 pub use command::{
     Command, Correction, HabitFactors, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, RecurringClass, SharedList, Shift,
@@ -50,7 +48,7 @@ pub use extent::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES
 pub use flow::{Direction, Flow, FlowId, NoFlowId, PerDirection, Session, Transport};
 pub use frame::{Frame, KINDS, Unknown};
 pub use identification::{Actions, Candidate, DeviceTypeProbability, Identification, NumberProbability};
-pub use reader::{FrameReader, ReadError};
+pub use reader::{FrameReader, ReadBuffer, ReadError, SpareBuffers};
 pub use record::{ContentType, Protocol, Record, UnknownContentType};
 pub use row_bytes::RowLocation;
 pub use summary::{CommandAt, Deviation, Hello, Notice, SCHEMA, StageSummary, Summary, what};
