@@ -12,12 +12,10 @@ use sizeleak_habits::HabitPrior;
 use sizeleak_model::{DeviceTypes, InventoryError, Model};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
-use crate::inventory_filter::InventoryFilter;
-use crate::overlap_queue::{OverlapQueue, RepliesKnown};
-use crate::posterior::{CandidateSums, FitJudge, Posterior, weighed};
+use crate::posterior::{CandidateSums, FitJudge, InventoryFilter, Posterior, weighed};
 use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
 use crate::shared_evidence::{SharedEvidence, shares_of};
-use crate::shared_replies::ReplyShare;
+use crate::shared_replies::{OverlapQueue, RepliesKnown, ReplyShare};
 
 /// The most bytes that cached results take, including lists that a decomposer caches too.
 const MAX_CACHE_BYTES: usize = 24 << 20;
