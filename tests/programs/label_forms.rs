@@ -5,7 +5,8 @@ use std::fs;
 use support::home::run;
 use support::programs::{root, sizeleak, stderr};
 
-/// Each file of labels that docs/guide.md shows, and what the program says of it; tests/cases/label_forms.md has more.
+/// Each file of labels that docs/guide.md shows, and what the program says of it; `tests/cases/label_forms.md` has
+/// more.
 #[test]
 fn the_forms_of_labels_in_the_guide_hold() {
     let page = fs::read_to_string(root().join("docs/guide.md")).unwrap();
