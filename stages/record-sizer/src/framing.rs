@@ -19,20 +19,18 @@ const LONGEST_HEADER: usize = 64;
 /// The greatest length of a message, if none is declared: as much as a sender may write at once.
 const LONGEST: u32 = 1 << 20;
 
-/// How the messages of a protocol over TCP are framed.
+/// How the messages of a protocol over TCP are framed. Each field is written, also where it says nothing: it is part of a
+/// state, which has no names of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Framing {
     /// Its name: the protocol of its sessions.
     pub name: String,
     /// Ports of connections that carry it, of either end.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub port: Vec<u16>,
     /// The text that a connection with it begins with, before the first message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
     /// The bytes that each message begins with, in hexadecimal digits.
-    #[serde(skip_serializing_if = "Prefix::is_empty")]
     #[schemars(with = "String")]
     pub prefix: Prefix,
     /// Bytes of a message before the length.
@@ -47,10 +45,8 @@ pub struct Framing {
     pub trailer: u32,
     /// The least and the most bytes behind the header that are no plaintext: tags, initialization vectors, padding. If it
     /// is left out, nothing is known of plaintext.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<[u32; 2]>,
     /// The greatest length.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub longest: Option<u32>,
 }
 

@@ -34,6 +34,37 @@ fn datagrams() -> Vec<Segment<'static>> {
     (0..).zip(payloads).map(datagram).collect()
 }
 
+/// Messages of the framings that need no declaration, each in a segment that ends within the next message, and what each
+/// connection begins with. Flows from 52 on.
+fn framed() -> Vec<Segment<'static>> {
+    let homekit: &[u8] = &[&[30, 0][..], &[9; 46]].concat();
+    let tuya: &[u8] = &[&[0, 0, 0x55, 0xaa, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 20][..], &[9; 20]].concat();
+    let tuya_35: &[u8] = &[&[0, 0, 0x66, 0x99, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 20][..], &[9; 24]].concat();
+    let begins = b"POST /pair-verify HTTP/1.1\r\n\r\n".as_slice();
+    let streams = [(begins, homekit), (&[][..], tuya), (&[][..], tuya_35)];
+    let segments = (52..).zip(streams).flat_map(|(flow, (begins, message))| {
+        let bytes: &'static [u8] = message.repeat(6).leak();
+        let cuts = if begins.is_empty() { vec![] } else { vec![begins.to_vec().leak() as &[u8]] };
+        let cuts = cuts.into_iter().chain(bytes.chunks(message.len() + 20));
+        let mut sequence = 0u32;
+        (50i64..).zip(cuts).map(move |(second, payload)| {
+            let length = payload.len() as u32;
+            sequence += length;
+            Segment {
+                time_ns: second * 1_000_000_000,
+                flow,
+                direction: Direction::ToGateway,
+                sequence: sequence - length,
+                flags: Segment::ACK,
+                length,
+                payload,
+                acknowledgement: None,
+            }
+        })
+    });
+    segments.collect()
+}
+
 prop_compose! {
     /// Segments of several flows and datagrams, some with odd times, and the options of their sizer.
     fn input()(
@@ -47,6 +78,7 @@ prop_compose! {
             segment.flow = *flow;
         }
         segments.extend(datagrams());
+        segments.extend(framed());
         segments.sort_by_key(|segment| segment.time_ns);
         for (index, seconds) in odd {
             let at = index.index(segments.len());
@@ -72,6 +104,15 @@ fn process(sizer: &mut RecordSizer, segments: &[Segment<'_>], out: &mut Vec<Fram
 
 fn state(sizer: &RecordSizer) -> Vec<u8> {
     sizer.save().unwrap().unwrap()
+}
+
+#[test]
+fn each_framing_is_found_in_what_is_stopped() {
+    let (frames, _) = fast(&Options::default(), &framed());
+    let records = [52, 53, 54].map(|flow| {
+        frames.iter().filter(|frame| matches!(frame, Frame::Record(record) if record.flow == flow)).count()
+    });
+    assert_eq!(records, [6; 3], "{frames:?}");
 }
 
 proptest! {
