@@ -99,10 +99,10 @@ impl RecordSizer {
     fn segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.reporter.counters.segment(segment);
         self.now_ns = segment.time_ns;
+        self.expire(out)?;
         if segment.flags == 0 {
             return self.datagram(segment, out);
         }
-        self.expire(out)?;
         // What a reset carries is a text about its cause (RFC 9293, section 3.5.3), and no part of the stream.
         let is_reset = segment.flags & Segment::RST != 0;
         let segment = &if is_reset { Segment { length: 0, payload: &[], ..*segment } } else { *segment };

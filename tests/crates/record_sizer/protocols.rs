@@ -145,6 +145,38 @@ fn bytes_that_are_no_new_message_of_matter_over_tcp_are_counted() {
 }
 
 #[test]
+fn what_waits_in_a_connection_waits_no_longer_while_only_datagrams_come() {
+    let second = 1000 * MILLISECOND;
+    let message = |counter| matter(0, 77, 0, counter, &[], 35);
+    let datagrams = (1..20).map(|at| {
+        let time_ns = i64::from(at) * second;
+        OwnedSegment { time_ns, flow: 2, ..datagram(TO, &message(at as u32)) }
+    });
+    let record = |length: u16| [&[23, 3, 3][..], &length.to_be_bytes(), &vec![9; length.into()]].concat();
+    let missing = record(50).len() as u32;
+    let behind = [record(60), record(70), record(80)].concat();
+    let rows = [
+        vec![syn(TO, 99, 0), segment(TO, 100, &record(40), 0)],
+        segments(TO, 100 + 45 + missing, &behind, 65),
+        datagrams.collect(),
+    ];
+    let (mut sizer, mut frames) = (RecordSizer::new(&Options::default()).unwrap(), Vec::new());
+    let (gateway, service) = ("192.0.2.20".parse().unwrap(), "192.0.2.7:40000".parse().unwrap());
+    let matter = Flow { gateway_port: Some(5540), ..Flow::new(2, gateway, service, Transport::Udp) };
+    sizer.process(SizerInput::Flow(Box::new(matter)), &mut frames).unwrap();
+    for row in rows.concat() {
+        sizer.process(batch(&[row]).into(), &mut frames).unwrap();
+    }
+    let found = records(&frames);
+    assert_eq!(found.len(), 4 + 19, "{frames:?}");
+    let latest = found.iter().scan(i64::MIN, |latest, record| {
+        *latest = record.time_ns.max(*latest);
+        Some(*latest - record.time_ns)
+    });
+    assert!(latest.max() <= Some(4 * second), "{found:?}");
+}
+
+#[test]
 fn packets_in_a_tunnel_of_wireguard_are_known_up_to_their_padding() {
     let packet = |receiver: u8, counter: u8, padded: usize| {
         [&[4, 0, 0, 0, receiver, 0, 0, 0, counter, 0, 0, 0, 0, 0, 0, 0][..], &vec![9; padded + 16]].concat()
