@@ -323,8 +323,24 @@ impl Connection {
         self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
     }
 
-    /// The connection carries messages of this framing; without one, of Matter on these ports.
-    pub(crate) fn declare(&mut self, framing: Option<&framing::Framing>, matter_ports: &[u16]) {
+    /// The connection carries messages of this framing; without one, of Matter on these ports. What came before is in
+    /// bursts that stand for records, or lost.
+    pub(crate) fn declare(
+        &mut self,
+        framing: Option<&framing::Framing>,
+        matter_ports: &[u16],
+        findings: &mut Findings,
+    ) {
+        for direction in Direction::BOTH {
+            let mut framer = self.direction(direction, findings).1;
+            if framer.sizer().is_some() {
+                framer.end_message();
+            } else if let Framing::HelloScan(scan) = framer.framing {
+                framer.payload.lose(scan.scanned);
+            } else {
+                framer.lose_partial_header();
+            }
+        }
         let (streams, _, busy) = self.parts();
         let unread_ns = RecordWalker::default().last_ns;
         let is_start = |stream: &Stream| stream.position.saw_syn() && stream.walker.last_ns == unread_ns;

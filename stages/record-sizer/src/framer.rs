@@ -433,7 +433,7 @@ impl Framer<'_> {
     }
 
     /// The bytes of a header whose rest is not there belong to no record.
-    fn lose_partial_header(&mut self) {
+    pub(crate) fn lose_partial_header(&mut self) {
         if let Some(OpenRecord { bytes, header: None }) = self.walker.open_record() {
             self.payload.lose(bytes.into());
         }

@@ -19,6 +19,9 @@ const LONGEST_HEADER: usize = 64;
 /// The greatest length of a message, if none is declared: as much as a sender may write at once.
 const LONGEST: u32 = 1 << 20;
 
+/// How probable it may be that random bytes look like the lengths of messages that end behind their segment.
+const BY_CHANCE: f64 = 1.0 / 2048.0;
+
 /// How the messages of a protocol over TCP are framed. Each field is written, also where it says nothing: it is part of a
 /// state, which has no names of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,20 +160,32 @@ impl Framing {
     }
 
     /// Whether messages show that they begin with a segment of `length` bytes, of which `payload` was captured: whole ones
-    /// fill it, or a message goes on in the next segment and has a prefix or whole ones before it.
+    /// fill it, or what goes on in the next segment has a prefix, or is behind whole ones whose lengths random bytes have
+    /// with less than [`BY_CHANCE`].
     pub(crate) fn is_in_step(&self, mut payload: &[u8], length: u64) -> bool {
-        let (mut left, mut goes_on) = (length, !self.prefix.is_empty());
+        let (mut left, mut has_whole) = (length, false);
+        let mut chance = if self.prefix.is_empty() { 1.0 } else { 0.0 };
+        let share = |most: u64| {
+            let lengths = most.min(self.longest.unwrap_or(LONGEST).into()) as f64 + 1.0;
+            (lengths / (1u64 << (8 * self.length_bytes)) as f64).min(1.0)
+        };
         while let Some(body) = payload.get(..self.header).and_then(|header| self.body_length(header)) {
             let whole = self.header as u64 + u64::from(body);
             match left.checked_sub(whole) {
-                None => return goes_on,
+                None => return chance * share(u64::MAX) < BY_CHANCE,
                 Some(0) => return true,
-                Some(rest) => left = rest,
+                Some(rest) => {
+                    chance *= share(left);
+                    left = rest;
+                }
             }
-            goes_on = true;
+            has_whole = true;
             payload = payload.get(whole as usize..).unwrap_or_default();
         }
-        false
+        // The segment ends within a header.
+        let is_cut = payload.len() < self.header && payload.len() as u64 == left;
+        let begins = self.prefix.0.iter().zip(payload).all(|(expected, byte)| expected == byte);
+        has_whole && is_cut && begins && chance < BY_CHANCE
     }
 }
 

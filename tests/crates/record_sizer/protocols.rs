@@ -370,6 +370,59 @@ fn framings_that_are_shipped_show_themselves() {
 }
 
 #[test]
+fn a_framing_shows_itself_wherever_its_first_segment_ends() {
+    let stream = [tuya(32), tuya(60), tuya(200), tuya(1), tuya(1600)].concat();
+    for step in 16..300 {
+        let rows = [vec![syn(TO, 99, 0)], segments(TO, 100, &stream, step)].concat();
+        for plain_tcp in [false, true] {
+            let options = Options { plain_tcp, ..Options::default() };
+            let (frames, counters) = sized(&options, Transport::Tcp, [40_000, 6668], &rows);
+            let lengths: Vec<u32> = records(&frames).iter().map(|record| record.length).collect();
+            assert_eq!((lengths, notices(&frames)), (vec![40, 68, 208, 9, 1608], vec![]), "{step} {plain_tcp}");
+            assert_eq!(counters["lost_bytes"], 0, "{step}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_before_a_framing_shows_itself_is_lost_or_a_burst() {
+    let before = b"hello".len() as u32;
+    let rows = [
+        syn(TO, 99, 0),
+        segment(TO, 100, b"hello", 1),
+        segment(TO, 100 + before, &tuya(32), 2),
+        segment(TO, 100 + before + 56, &tuya(60), 3000),
+    ];
+    for rows in [&rows[..], &[&rows[..1], &rows[2..]].concat()] {
+        let (frames, counters) = sized(&Options::default(), Transport::Tcp, [40_000, 6668], rows);
+        assert_eq!(sizes(&frames), [(23, 40, [u64::MAX; 2]), (23, 68, [u64::MAX; 2])]);
+        assert_eq!(counters["lost_bytes"], u64::from(before));
+    }
+    let options = Options { plain_tcp: true, ..Options::default() };
+    let (frames, counters) = sized(&options, Transport::Tcp, [40_000, 6668], &rows);
+    assert_eq!(records(&frames).iter().map(|record| record.length).collect::<Vec<_>>(), [before, 40, 68]);
+    assert_eq!(counters["lost_bytes"], 0);
+}
+
+#[test]
+fn random_bytes_are_hardly_taken_for_messages_without_a_prefix() {
+    let keys = "name = 'bare', port = [9000], length-bytes = 2, header = 2";
+    let options = Options { framing: vec![keys.parse().unwrap()], ..Options::default() };
+    let invented = (0..300).filter(|seed| {
+        // From the middle of a connection.
+        let rows = segments(TO, 100, &Noise(*seed).bytes(14_480), 1448);
+        !records(&size(&options, Transport::Tcp, [40_000, 9000], &rows)).is_empty()
+    });
+    assert!(invented.count() <= 5, "of 300 connections with ten segments");
+    // Messages are found all the same: by segments that they fill, or by several in a segment.
+    let message = |content: u16| [&content.to_be_bytes()[..], &vec![9; usize::from(content)]].concat();
+    for (messages, expected) in [(vec![message(300)], 1), (vec![message(30), message(20), message(900)], 3)] {
+        let rows = segments(TO, 100, &messages.concat(), 500);
+        assert_eq!(records(&size(&options, Transport::Tcp, [40_000, 9000], &rows)).len(), expected);
+    }
+}
+
+#[test]
 fn framings_are_declared_by_keys() {
     let keys = "name = 'hub', port = [9000], prefix = 'aa55', length-at = 2, length-bytes = 2, header = 4, trailer = 2, \
                 overhead = [10, 25]";

@@ -153,10 +153,10 @@ impl Told<'_> {
                 let Segment { direction, sequence, .. } = *segment;
                 read.push(ReadBytes { direction, sequence, bytes: bytes.into() });
             }
-            return connection.declare(Some(framing), ports);
+            return connection.declare(Some(framing), ports, findings);
         }
         if self.ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
-            connection.declare(None, ports);
+            connection.declare(None, ports, findings);
         }
     }
 }
