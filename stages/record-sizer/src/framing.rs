@@ -338,6 +338,11 @@ impl LengthFramer {
                     OpenMessage::default()
                 }
                 None => {
+                    // Zeroes in their place would be a length.
+                    if chunk.starts_segment && self.framing.prefix.is_empty() {
+                        let start = length - chunk.payload.len();
+                        found.read.push(start..length.min(start + self.framing.header));
+                    }
                     if !*self.awaits_first.of(direction) {
                         *self.skipped.of_mut(direction) += chunk.length();
                     }

@@ -138,6 +138,31 @@ fn hellos_stay_and_the_rest_of_a_handshake_does_not() {
     assert_eq!((report.differing_flows, report.kept_bytes), (0, hello.len() as u64 + 9));
 }
 
+/// Zeroes in the place of text would be the length of an empty message.
+#[test]
+fn text_before_the_messages_of_homekit_is_gone_and_none_of_them() {
+    let text = [&b"POST /pair-verify HTTP/1.1\r\nContent-Length: 700\r\n\r\n"[..], &[b'x'; 700]].concat();
+    let message = |length: u16| [&length.to_le_bytes()[..], &vec![9; usize::from(length) + 16]].concat();
+    let stream = [text.clone(), message(60), message(1024), message(30)].concat();
+    for size in [100, 300, 1400] {
+        // Messages begin in segments of their own.
+        let (before, behind) = stream.split_at(text.len());
+        let chunks: Vec<&[u8]> = before.chunks(size).chain(behind.chunks(size)).collect();
+        let mut sequence = 100;
+        let packets: Vec<Vec<u8>> = chunks
+            .into_iter()
+            .map(|chunk| {
+                sequence += chunk.len() as u32;
+                tcp(GATEWAY, sequence - chunk.len() as u32, chunk)
+            })
+            .collect();
+        let (written, report) = stripped(&StripOptions::default(), &packets);
+        assert_eq!((report.records, report.differing_flows, report.differing_notices), (3, 0, 0), "{size}");
+        let stays: Vec<u8> = written.iter().flat_map(|packet| packet[HEADERS..].to_vec()).collect();
+        assert!(stays[b"POST /pair-".len()..].iter().filter(|byte| **byte != 0).count() < 40, "{size}");
+    }
+}
+
 #[test]
 fn of_datagrams_record_headers_stay_and_names_on_request() {
     let dtls = [&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 7, 0, 40][..], &[9; 40]].concat();
