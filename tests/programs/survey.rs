@@ -150,6 +150,35 @@ fn connections_without_tls_and_quic_are_said_to_be_so() {
 }
 
 #[test]
+fn datagrams_from_the_middle_of_a_session_are_no_handshake() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut traffic = found::without_tls();
+    let both = |ports: [u16; 2], at: u8, payload: &[u8]| {
+        let service = [198, 51, 100, 7];
+        if at.is_multiple_of(2) {
+            udp(HOME, service, ports, payload)
+        } else {
+            udp(service, HOME, [ports[1], ports[0]], payload)
+        }
+    };
+    let data = |at: u8| [&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, at, 0, 60][..], &[at; 60]].concat();
+    let short = |at: u8| [&[0x41][..], &[7 + at % 2; 8], &[at.wrapping_mul(37); 60]].concat();
+    // Each stands before those that came before it.
+    for at in (1..30).rev() {
+        let datagrams = [both([50_000, 5684], at, &data(at)), both([50_000, 443], at, &short(at))];
+        traffic.insert_behind(50, datagrams);
+    }
+    let capture = write(folder.path(), "middle.pcap", traffic.to_pcap());
+    let report = json(&[&capture], &[]);
+    let services = report["addresses"][0]["services"].as_array().unwrap();
+    for (end, protocol) in [("198.51.100.7:5684", "dtls"), ("198.51.100.7:443", "quic")] {
+        let service = services.iter().find(|service| service["ends"][0] == end).unwrap();
+        assert_eq!((&service["protocol"], &service["joined_mid_stream"]), (&protocol.into(), &1.into()), "{report:#}");
+        assert_eq!(service["connections"][0]["joined_mid_stream"], true, "{report:#}");
+    }
+}
+
+#[test]
 fn connections_of_as_many_messages_are_shown_by_their_time() {
     let mut made = Made::new();
     for (at_ms, port) in [(0, 50_009), (5_000, 50_003), (10_000, 50_007), (15_000, 50_001), (20_000, 50_005)] {

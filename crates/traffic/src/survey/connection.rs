@@ -56,9 +56,12 @@ impl Connection {
         }
     }
 
-    /// Takes what a handshake revealed; a later one replaces what it says anew.
+    /// Takes what a handshake revealed; a later one replaces what it says anew. Of datagrams without a handshake a session
+    /// says the protocol alone.
     pub(crate) fn add_session(&mut self, session: Session) {
-        self.has_session = true;
+        let is_of_tls = session.protocol.as_deref().is_none_or(|protocol| protocol == Protocol::Tls.name());
+        let Session { server_name, tls_version, cipher_suite, .. } = &session;
+        self.has_session |= is_of_tls || [server_name, tls_version, cipher_suite].iter().any(|told| told.is_some());
         self.carried = session.protocol.or(self.carried.take());
         let name = session.server_name.map(|name| name.chars().take(LONGEST_NAME).collect());
         self.server_name = name.or(self.server_name.take());
