@@ -252,14 +252,19 @@ impl PayloadLoss {
 
 impl LossLimit {
     /// # Errors
-    /// With exit code 4 if more was lost than the limit allows.
-    pub(super) fn check(&self, loss: Option<PayloadLoss>) -> Result<()> {
+    /// With exit code 4 if more was lost than the limit allows. It says that `state`, from which the run continues, stays.
+    pub(super) fn check(&self, loss: Option<PayloadLoss>, state: Option<&Path>) -> Result<()> {
         let Some(loss) = loss.filter(|loss| loss.percent() > self.max_loss) else { return Ok(()) };
+        let stays = |state: &Path| {
+            let state = state.display();
+            format!("; {state} stays as it was: this run again, with a greater `--max-loss`, continues from it")
+        };
         let error = anyhow!(
             "{:.2} % of the payload was not used, more than the {} % that `--max-loss` allows: commands may be missing; \
-             the notices `gap`, `resync`, `unconfirmed` and `loss` say where (-v prints them)",
+             the notices `gap`, `resync`, `unconfirmed` and `loss` say where (-v prints them){}",
             loss.percent(),
-            self.max_loss
+            self.max_loss,
+            state.map(stays).unwrap_or_default()
         );
         Err(with_code(LOSS_CODE, error))
     }
@@ -282,7 +287,7 @@ mod tests {
     fn loss_beyond_the_limit_has_its_own_exit_code() {
         let limit = LossLimit { max_loss: 5.0 };
         let loss = |lost_bytes| Some(PayloadLoss { payload_bytes: 1000, lost_bytes, worst_percent: 0.0 });
-        assert!(limit.check(None).is_ok() && limit.check(loss(50)).is_ok());
-        assert_eq!(limit.check(loss(51)).map_err(|error| exit_code(&error)), Err(4));
+        assert!(limit.check(None, None).is_ok() && limit.check(loss(50), None).is_ok());
+        assert_eq!(limit.check(loss(51), None).map_err(|error| exit_code(&error)), Err(4));
     }
 }

@@ -180,7 +180,8 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
     report_latency(arguments, log, &report)?;
     match report.ending {
         RunEnding::Done => {
-            arguments.max_loss.check(loss)?;
+            let state = continued.as_ref().map(|continued| continued.path);
+            arguments.max_loss.check(loss, state)?;
             check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of))?;
             // Last: unless the run succeeds, the same run again replaces its output.
             continued.map_or(Ok(()), ContinuedRun::keep)

@@ -194,4 +194,6 @@ fn a_run_that_loses_too_much_leaves_the_state() {
     let failed = run(lossy.arg(&files[1]).arg("--finish").args(["--max-loss", "1"]));
     assert!(!failed.status.success() && stderr(&failed).contains("--max-loss"), "{}", stderr(&failed));
     assert!(folder.path().join("state").exists());
+    let said = stderr(&failed).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("state stays as it was: this run again, with a greater `--max-loss`, continues"), "{said}");
 }
