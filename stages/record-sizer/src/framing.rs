@@ -68,8 +68,10 @@ impl TryFrom<String> for Prefix {
     type Error = &'static str;
 
     fn try_from(digits: String) -> Result<Self, Self::Error> {
-        let bytes = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-        let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(bytes).collect();
+        // A sign is none of them.
+        let all = digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(0..digits.len());
+        let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let bytes = all.and_then(|all| all.step_by(2).map(byte).collect::<Option<Vec<u8>>>());
         bytes.map(Self).ok_or("a prefix is written as hexadecimal digits, two for each byte")
     }
 }

@@ -443,7 +443,9 @@ fn framings_are_declared_by_keys() {
     assert_eq!(sizes(&frames), [(23, 52, [27, 42]), (23, 60, [35, 50]), (23, 42, [17, 32]), (23, 32, [7, 22])]);
     let found = notices(&frames);
     assert!(found.contains(&"gap".to_owned()) && found.contains(&"malformed".to_owned()), "{found:?}");
-    assert!("name = 3".parse::<Framing>().is_err() && "nam = 'x'".parse::<Framing>().is_err());
+    for wrong in ["name = 3", "nam = 'x'", "prefix = 'aa5'", "prefix = '+a'", "prefix = 'aa-5'", "prefix = 'é5'"] {
+        assert!(wrong.parse::<Framing>().is_err(), "{wrong}");
+    }
     for wrong in ["port = [1]", "name = 'x'", "name = 'x', port = [1], length-bytes = 5, header = 8"] {
         let options = Options { framing: vec![wrong.parse().unwrap()], ..Options::default() };
         assert!(RecordSizer::new(&options).is_err(), "{wrong}");
