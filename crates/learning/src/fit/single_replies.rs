@@ -332,7 +332,9 @@ fn single(of_size: &[f64], sizes: &[i64]) -> Vec<Reply> {
             && let Some(reply) = replies.get_mut(at)
         {
             let filled: f64 = reply.values().sum();
-            let part = mean.min(1.0 + MAX_SURPLUS - filled);
+            // What goes beyond by more is another reply of the same size.
+            let is_the_last = mean <= 1.0 + MAX_SURPLUS - filled;
+            let part = if is_the_last { mean } else { 1.0 - filled };
             *reply.entry(size).or_default() += part;
             mean -= part;
             // What is missing in a reply that is nearly full is lost, not another size.

@@ -111,6 +111,24 @@ fn replies_of_each_action_are_learned() {
 }
 
 #[test]
+fn replies_of_one_size_are_as_many_as_are_sent() {
+    for (number, missing) in [(2, 0.0), (3, 0.0), (4, 0.0), (2, 0.04)] {
+        let truth = SingleReplies {
+            merged: 0.0,
+            foreign: 0.0,
+            foreign_sizes: vec![],
+            per_command: vec![0],
+            per_action: vec![vec![number], vec![0]],
+            classes: vec![class(missing, &[(30, 50)])],
+            ..home()
+        };
+        let learned = learn_single_replies(&Draws(7).commands(&truth, 100), 2).unwrap();
+        assert_eq!(learned.per_action, truth.per_action, "{learned:?}");
+        assert!(learned.classes[0].missing < missing + 0.02, "{learned:?}");
+    }
+}
+
+#[test]
 fn bytes_that_replies_share_are_learned() {
     let truth = SingleReplies { merged: 0.1, shared: 40, ..home() };
     let learned = learn_single_replies(&Draws(5).commands(&truth, 400), 5).unwrap();
