@@ -143,6 +143,28 @@ fn a_gateway_whose_replies_are_all_others_is_said_and_answers_nothing_with_certa
     }
 }
 
+/// Two reports of the same words, one, or none: their number is not that of the actions, and what a size shows.
+#[test]
+fn a_gateway_whose_actions_send_different_numbers_of_replies_fits_its_own_model() {
+    for [on, off, seed] in [[2, 0, 41], [2, 1, 42], [3, 0, 43], [1, 0, 44]] {
+        let replies = |number: u32| vec!["{ min = 0, max = 0 }"; number as usize].join(", ");
+        let scenario = Scenario::from_toml(&format!(
+            "learn = {{ random = 150 }}\ntest = {{ commands = 300 }}\nreplies = {{ loss = 0.0, coalesce = 0.0 }}\n\
+             command = {{ most-actions = 8 }}\n\
+             [[device]]\nname = \"plug\"\ncount = 8\nactions = [\"on\", \"off\"]\n\
+             [[action]]\nname = \"on\"\nset = \"switched on\"\nreplies = [{}]\n\
+             [[action]]\nname = \"off\"\nset = \"off\"\nreplies = [{}]\n",
+            replies(on),
+            replies(off)
+        ));
+        let home = Home::learned(&scenario.unwrap(), seed.into());
+        let output = identify(&home, &home.path("model.toml"), &[]);
+        assert!(output.status.success() && !stderr(&output).contains("misfit"), "{on} {off}: {}", stderr(&output));
+        let certain = best(&output).into_iter().filter(|best| *best >= 0.9).count();
+        assert!(certain > 250, "{on} {off}: {certain}");
+    }
+}
+
 /// That a timer's report has other words is no proof that no timer was set: such records may as well be its replies.
 #[test]
 fn one_report_that_is_worded_anew_leaves_answers_right_and_rarely_sure_and_wrong() {

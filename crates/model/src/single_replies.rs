@@ -35,6 +35,9 @@ const REWORDED: f64 = 1e-3;
 /// The greatest share of replies that are in other words beside records that no class explains: as many as not.
 const MOST_REWORDED: f64 = 0.5;
 
+/// The most replies whose number has a probability, a bound of the time: it is squared.
+const MAX_COUNTED: u32 = 256;
+
 /// P(single replies | actions).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,6 +140,45 @@ impl SingleReplies {
             }
         }
         classes
+    }
+
+    /// Whether some actions send more replies than others, so that these are not as many as the actions say.
+    pub fn differ_in_number(&self) -> bool {
+        let number = |sent: &Vec<u32>| sent.iter().fold(0_u32, |sum, more| sum.saturating_add(*more));
+        let mut numbers = self.per_action.iter().map(number);
+        numbers.next().is_some_and(|first| numbers.any(|other| other != first))
+    }
+
+    /// The probability of so many records where so many replies of each class should come: some are missing or in the record
+    /// of another one, and some records are foreign. `None` of more replies than are counted.
+    pub fn probability_of_number(&self, records: u32, class_counts: &[u32]) -> Option<f64> {
+        let all = class_counts.iter().fold(0_u32, |sum, more| sum.saturating_add(*more));
+        if all.max(records) > MAX_COUNTED {
+            return None;
+        }
+        // By how many records there are so far.
+        let mut own = vec![1.0];
+        let missing = |class| self.missing(class, 0);
+        let replies = class_counts.iter().enumerate();
+        for missing in replies.flat_map(|(class, count)| std::iter::repeat_n(missing(class), *count as usize)) {
+            let mut with_one = vec![0.0; own.len() + 1];
+            for (number, probability) in own.iter().enumerate() {
+                // The first one has no record before it to be in.
+                let merged = if number == 0 { 0.0 } else { self.merged };
+                let more = (1.0 - missing) * (1.0 - merged);
+                with_one[number] += probability * (1.0 - more);
+                with_one[number + 1] += probability * more;
+            }
+            own = with_one;
+        }
+        let mut foreign = (-self.foreign).exp();
+        let mut sum = 0.0;
+        for number in 0..=records {
+            let of_own = own.get((records - number) as usize).copied().unwrap_or(0.0);
+            sum += foreign * of_own;
+            foreign *= self.foreign / f64::from(number + 1);
+        }
+        Some(sum.max(f64::MIN_POSITIVE))
     }
 
     /// The probability that a reply of a class is missing, or in other words, beside so many records that no reply has the size

@@ -143,8 +143,14 @@ impl<'a> ReplyEvidence<'a> {
         self.single.as_ref().filter(|_| self.kinds.is_none())
     }
 
-    /// P(number of replies | these actions).
+    /// P(number of replies | these actions): where some actions send more than others, by those of each.
     pub(crate) fn likelihood_of_number(&self, actions: &Actions) -> f64 {
+        let of_each = self.single.as_ref().filter(|single| single.classes.differ_in_number());
+        let of_each = of_each
+            .and_then(|single| single.classes.probability_of_number(self.replies, &single.class_counts(actions)));
+        if let Some(of_each) = of_each {
+            return of_each;
+        }
         let total = u32::try_from(actions.total()).unwrap_or(u32::MAX);
         let of_number = self.likelihoods.get(total as usize).copied();
         of_number.unwrap_or_else(|| self.model.replies.likelihood(self.replies, total))
@@ -153,8 +159,10 @@ impl<'a> ReplyEvidence<'a> {
     /// The greatest P(number of replies | actions) that a command can have; `None` if the number says nothing about
     /// actions.
     pub(crate) fn greatest_of_number(&self) -> Option<f64> {
+        // Where some actions send more than others, some may send just as many.
+        let of_each = || self.single.as_ref().is_some_and(|single| single.classes.differ_in_number());
         let greatest = || self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
-        self.model.replies.is_informative().then(greatest)
+        self.model.replies.is_informative().then(|| if of_each() { 1.0 } else { greatest() })
     }
 
     /// The numbers of actions by the paper, where every action has its replies.

@@ -342,3 +342,45 @@ proptest! {
         prop_assert_eq!(model.bounds(replies, keep), (least, most));
     }
 }
+
+/// All that may become of so many replies: how many records there are, with its probability.
+fn outcomes(model: &SingleReplies, missing: &[f64], records: usize, probability: f64, to: &mut Vec<f64>) {
+    let Some((of_this, others)) = missing.split_first() else {
+        // Of many foreign records, none is seen here.
+        let mut foreign = (-model.foreign).exp();
+        for more in 0..12 {
+            let number = records + more;
+            to.resize(to.len().max(number + 1), 0.0);
+            to[number] += probability * foreign;
+            foreign *= model.foreign / (more + 1) as f64;
+        }
+        return;
+    };
+    outcomes(model, others, records, probability * of_this, to);
+    let merged = if records > 0 { model.merged } else { 0.0 };
+    outcomes(model, others, records, probability * (1.0 - of_this) * merged, to);
+    outcomes(model, others, records + 1, probability * (1.0 - of_this) * (1.0 - merged), to);
+}
+
+#[test]
+fn numbers_of_records_are_as_probable_as_all_that_may_become_of_replies() {
+    let model = SingleReplies { merged: 0.1, foreign: 0.05, ..home() };
+    assert!(model.differ_in_number());
+    let alike = SingleReplies { per_action: vec![vec![1, 0], vec![0, 1]], ..home() };
+    assert!(!alike.differ_in_number());
+    for counts in [[0, 0], [1, 0], [2, 1], [3, 5]] {
+        let missing: Vec<f64> = model
+            .classes
+            .iter()
+            .zip(counts)
+            .flat_map(|(class, count)| std::iter::repeat_n(class.missing, count as usize))
+            .collect();
+        let mut expected = Vec::new();
+        outcomes(&model, &missing, 0, 1.0, &mut expected);
+        for (records, expected) in expected.iter().enumerate().take(9) {
+            let probability = model.probability_of_number(records as u32, &counts).unwrap();
+            assert!((probability - expected).abs() < 1e-9, "{counts:?} {records}: {probability}, not {expected}");
+        }
+    }
+    assert_eq!(model.probability_of_number(3, &[1000, 0]), None);
+}
