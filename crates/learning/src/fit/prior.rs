@@ -20,10 +20,13 @@ const HELD_BACK: usize = 5;
 /// The strengths of smoothing that the likelihood chooses from, in labelled commands (or actions).
 const STRENGTHS: [f64; 13] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
 
+/// Commands that look like experiments are such if chance would make fewer stretches as long among all commands.
+const MAX_STRETCHES: f64 = 0.05;
+
 /// Learns from labelled commands; `actions` are in the order of their counts.
 ///
-/// Complete rounds of the paper's experiments (each action alone, and alone on two devices) say nothing about usage
-/// and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
+/// Complete rounds of the paper's experiments (each action alone, and alone on two devices) that follow each other say
+/// nothing about usage and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
 /// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
 /// equally often, each with the strength that makes the labels most likely. Shares are those with which actions are
 /// as frequent as that, although each uses up a device. Single commands recur only if that makes commands that were held
@@ -84,34 +87,62 @@ fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits
 }
 
 /// The commands that are no part of a round of experiments: a complete one, or the last one if all are experiments.
+///
+/// Where few commands are possible, people also give one or two devices the same action: nearly all that they do looks
+/// like an experiment. So experiments are those in a stretch without any other command that is longer than habits would
+/// make one; if nothing but such commands was labelled, all, if each is as frequent as in rounds.
 fn usage_of<'a>(commands: &'a [LabelledCommand], limits: &Limits, actions: usize) -> Vec<&'a LabelledCommand> {
-    let experiment = |command: &LabelledCommand| {
+    let commands: Vec<&LabelledCommand> = commands.iter().filter(|command| command.total() > 0).collect();
+    // An action that only one device has has no experiment on two.
+    let most = |action: usize| 2.min(limits.max_of_class(limits.class_of(action)));
+    let experiment = |command: &&LabelledCommand| {
         let mut occurring = command.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         match (occurring.next(), occurring.next()) {
-            (Some((action, count @ 1..=2)), None) => Some((action, *count)),
+            (Some((action, count)), None) if *count <= most(action) => Some((action, *count)),
             _ => None,
         }
     };
+    let experiments: Vec<Option<(usize, u32)>> = commands.iter().map(experiment).collect();
+    let are_rounds = experiments.iter().all(Option::is_some);
     let mut times: BTreeMap<(usize, u32), usize> = BTreeMap::new();
-    for found in commands.iter().filter_map(experiment) {
+    let in_stretch = in_long_stretches(&experiments);
+    for found in experiments.iter().zip(&in_stretch).filter(|(_, is_in)| **is_in).filter_map(|(found, _)| *found) {
         *times.entry(found).or_default() += 1;
     }
-    // An action that only one device has has no experiment on two.
-    let of_round = |action: usize| (1..=2.min(limits.max_of_class(limits.class_of(action)))).map(move |n| (action, n));
-    let round = || (0..actions).flat_map(of_round);
-    let rounds = round().map(|wanted| times.get(&wanted).copied().unwrap_or(0)).min().unwrap_or(0);
-    let are_rounds = commands.iter().all(|command| experiment(command).is_some() || command.total() == 0);
-    let is_incomplete = rounds > 0 && are_rounds && times.values().all(|times| *times <= rounds + 1);
-    let rounds = rounds + usize::from(is_incomplete);
+    let round = || (0..actions).flat_map(move |action| (1..=most(action)).map(move |count| (action, count)));
+    let complete = round().map(|wanted| times.get(&wanted).copied().unwrap_or(0)).min().unwrap_or(0);
+    let rounds = match are_rounds {
+        false => complete,
+        true if complete > 0 && times.values().all(|times| *times <= complete + 1) => complete + 1,
+        true => 0,
+    };
     let mut left: BTreeMap<(usize, u32), usize> = round().map(|wanted| (wanted, rounds)).collect();
-    let is_usage = |command: &&LabelledCommand| {
-        let Some(left) = experiment(command).and_then(|found| left.get_mut(&found)).filter(|left| **left > 0) else {
-            return command.counts.iter().any(|count| *count > 0);
+    let mut is_usage = |(found, is_in): (&Option<(usize, u32)>, &bool)| {
+        let Some(left) = found.filter(|_| *is_in).and_then(|found| left.get_mut(&found)).filter(|left| **left > 0)
+        else {
+            return true;
         };
         *left -= 1;
         false
     };
-    commands.iter().filter(is_usage).collect()
+    let are_usage = experiments.iter().zip(&in_stretch).map(&mut is_usage);
+    commands.iter().zip(are_usage).filter(|(_, is_usage)| *is_usage).map(|(command, _)| *command).collect()
+}
+
+/// Which commands are in a stretch of experiments alone that chance would hardly make as long, as often as the other
+/// commands look like experiments.
+fn in_long_stretches(experiments: &[Option<(usize, u32)>]) -> Vec<bool> {
+    let all = experiments.iter().flatten().count();
+    let mut found = Vec::with_capacity(experiments.len());
+    for stretch in experiments.chunk_by(|one, next| one.is_some() == next.is_some()) {
+        let length = stretch.len();
+        let others = experiments.len() - length;
+        let share = (all.saturating_sub(length) as f64 + 1.0) / (others as f64 + 2.0);
+        let by_chance = experiments.len() as f64 * share.powf(length as f64);
+        let is_long = by_chance < MAX_STRETCHES || others == 0;
+        found.extend(std::iter::repeat_n(stretch[0].is_some() && is_long, length));
+    }
+    found
 }
 
 /// The commands with one occurrence of each recurring one.

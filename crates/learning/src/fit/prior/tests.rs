@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fit::testing::{TestRandom, actions, command, home};
+use crate::fit::testing::{TestRandom, actions, command, device, home};
 
 fn learn(commands: &[LabelledCommand]) -> Option<Prior> {
     let actions = actions(&["on", "off", "red"]);
@@ -106,6 +106,40 @@ fn rounds_of_experiments_are_ignored() {
     let has_no_round = usual_commands(40).iter().all(|command| command.counts != [0, 0, 2]);
     assert!(has_no_round);
     assert_eq!(learn(&both), learn(&usual_commands(40)));
+}
+
+/// Of a home where few commands are possible, nearly all that people do looks like an experiment.
+#[test]
+fn usage_that_looks_like_experiments_is_learned() {
+    let usual = |commands: &[([u32; 2], u64)], seed: u64| {
+        let mut random = TestRandom(seed);
+        let all: u64 = commands.iter().map(|(_, share)| share).sum();
+        let mut draw = || {
+            let mut at = random.below(all);
+            let drawn = commands.iter().find(|(_, share)| at.checked_sub(*share).map(|rest| at = rest).is_none());
+            command(0, &drawn.unwrap().0)
+        };
+        (0..300).map(|_| draw()).collect::<Vec<_>>()
+    };
+    let lamps = Inventory { devices: vec![device("lamp", 3, &["on", "off"])] };
+    let actions = actions(&["on", "off"]);
+    let learn = |commands: &[LabelledCommand]| {
+        learn_prior(commands, &actions, Some(&lamps), &lamps.limits(&actions).unwrap()).unwrap()
+    };
+    let experiments: Vec<LabelledCommand> =
+        (0..12).map(|at| command(0, &[[1, 0], [2, 0], [0, 1], [0, 2]][at % 4])).collect();
+    for (commands, seed) in [
+        (&[([1, 0], 30), ([0, 1], 30), ([2, 0], 15), ([0, 2], 15), ([1, 1], 10)][..], 1),
+        (&[([1, 0], 40), ([0, 1], 20), ([2, 0], 20), ([0, 2], 20)], 2),
+        (&[([1, 0], 20), ([0, 1], 20), ([2, 0], 20), ([0, 2], 20), ([3, 0], 10), ([0, 3], 10)], 3),
+    ] {
+        let usual = usual(commands, seed);
+        let single = usual.iter().filter(|command| command.total() == 1).count() as f64 / usual.len() as f64;
+        for (labelled, what) in [(usual.clone(), "alone"), ([&experiments[..], &usual].concat(), "after experiments")] {
+            let prior = learn(&labelled);
+            assert!((prior.numbers[0] - single).abs() < 0.05, "{what}, {single} of one action: {prior:?}");
+        }
+    }
 }
 
 #[test]
