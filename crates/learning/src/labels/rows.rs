@@ -22,7 +22,7 @@ use error::{MAX_COUNT, MAX_FILE_BYTES};
 use table::{Columns, decoded};
 pub(crate) use table::{TableRows, check_numbers};
 pub use written_time::{DateFormat, LabelZone};
-use written_time::{TimeReader, has_own_format};
+use written_time::{RowOrder, TimeReader, has_own_format};
 
 const NS: u64 = 1_000_000_000;
 
@@ -118,11 +118,9 @@ impl Labels {
         let events = map.events(&log).filter(|event| map.action(event).is_some());
         let records: Vec<(u64, StringRecord)> =
             events.map(|event| (event.line, StringRecord::from(vec![event.time]))).collect();
-        // Only differences of these times are asked for.
-        let (zone, format) = (LabelZone::utc(), own_format(&Columns::list(), &records).unwrap_or_default());
-        let mut reader = TimeReader::new(Some(&zone), format);
-        let times = records.iter().filter_map(|(line, record)| reader.read(record.get(0)?, *line).ok());
-        Ok(map.with_gaps(times.collect()))
+        let columns = Columns::list();
+        let format = own_format(&columns, &records).unwrap_or_default();
+        Ok(map.with_gaps(clock_times(&columns, &records, format)))
     }
 
     fn of_table(table: TableRows, form: &LabelForm) -> Result<Self, LabelError> {
@@ -245,7 +243,8 @@ fn read_rows(
         Some(format) => Some(format.clone()),
         None => own_format(&columns, records)?,
     };
-    let (mut times, mut rows) = (TimeReader::new(form.zone.as_ref(), format.clone()), Vec::<Label>::new());
+    let order = RowOrder::of_times(&clock_times(&columns, records, format.clone()));
+    let (mut times, mut rows) = (TimeReader::new(form.zone.as_ref(), format.clone(), order), Vec::<Label>::new());
     let mut count = faults.len();
     for (line, record) in records {
         if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
@@ -261,6 +260,10 @@ fn read_rows(
     if count * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
         return Err(faults.swap_remove(0));
     }
+    if order == RowOrder::NewestFirst {
+        // Commands were given in the order of the rows from the last one up, also those of one time.
+        rows.reverse();
+    }
     let mut labels = Labels { rows, is_to_the_minute: times.is_to_the_minute(), ..Labels::default() };
     if !faults.is_empty() {
         let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
@@ -274,6 +277,14 @@ fn read_rows(
         row.counts.resize(labels.actions.len(), 0);
     }
     Ok((labels, format))
+}
+
+/// The times of rows as their clock shows them, of which only the differences say something; without those that cannot
+/// be read.
+fn clock_times(columns: &Columns, records: &[(u64, StringRecord)], format: Option<DateFormat>) -> Vec<i64> {
+    let zone = LabelZone::utc();
+    let mut reader = TimeReader::new(Some(&zone), format, RowOrder::OldestFirst);
+    records.iter().filter_map(|(line, record)| reader.read(columns.time(record), *line).ok()).collect()
 }
 
 /// The form of the dates that are not those of ISO 8601, if there are such.
@@ -316,6 +327,44 @@ mod tests {
         let times: Vec<i64> = labels.rows.iter().map(|row| row.time_ns - 1_767_600_000_000_000_000).collect();
         assert_eq!(times, [123_456_789, 500_000_000, 0]);
         assert_eq!((labels.rows[1].line, &labels.rows[1].counts[..]), (3, &[0, 2][..]));
+    }
+
+    /// As logs are shown: the last thing that happened stands at the top.
+    #[test]
+    fn rows_are_those_of_the_other_order_where_the_newest_comes_first() {
+        let zone = || Some("Europe/Berlin".parse().unwrap());
+        let read = |lines: &[&str]| {
+            let text = format!("time,on,off\n{}\n", lines.join("\n"));
+            Labels::read_in(text.as_bytes(), &LabelForm { zone: zone(), ..LabelForm::default() }).unwrap()
+        };
+        for lines in [
+            // Several in a second, of which the order alone tells which was the first.
+            &[
+                "2026-01-05 08:00:07,1,0",
+                "2026-01-05 08:00:07,0,1",
+                "2026-01-05 08:00:07,2,0",
+                "2026-01-05 08:00:09,0,2",
+            ][..],
+            // Clocks were put back at 03:00.
+            &[
+                "2026-10-25 01:50:00,1,0",
+                "2026-10-25 02:10:00,0,1",
+                "2026-10-25 02:50:00,2,0",
+                "2026-10-25 02:20:00,0,2",
+            ],
+            &[
+                "2026-01-05 08:00:07,1,0",
+                "2026-01-05 08:00:06,0,1",
+                "2026-01-05 08:01:07,2,0",
+                "2026-01-05 08:02:00,0,2",
+            ],
+        ] {
+            let mut newest_first = lines.to_vec();
+            newest_first.reverse();
+            let rows =
+                |labels: Labels| labels.rows.into_iter().map(|row| (row.time_ns, row.counts)).collect::<Vec<_>>();
+            assert_eq!(rows(read(&newest_first)), rows(read(lines)), "{lines:?}");
+        }
     }
 
     #[test]
@@ -480,7 +529,12 @@ mod tests {
             let mut text = Vec::new();
             labels.write(&mut text).unwrap();
             let read = Labels::read(&text[..]).unwrap();
-            prop_assert_eq!((read.actions, read.rows), (labels.actions, labels.rows));
+            let mut rows = labels.rows;
+            let times: Vec<i64> = rows.iter().map(|row| row.time_ns).collect();
+            if RowOrder::of_times(&times) == RowOrder::NewestFirst {
+                rows.reverse();
+            }
+            prop_assert_eq!((read.actions, read.rows), (labels.actions, rows));
         }
     }
 }

@@ -31,10 +31,28 @@ const UNITS: [(u64, &str, usize); 4] = [
     (u64::MAX, "nanoseconds", 0),
 ];
 
+/// In which order the rows of a file stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowOrder {
+    OldestFirst,
+    /// As many programs show what happened.
+    NewestFirst,
+}
+
+impl RowOrder {
+    /// The order of rows with these times: the one in which more of them follow each other.
+    pub(crate) fn of_times(times: &[i64]) -> Self {
+        let forward = times.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        let backward = times.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        if backward > forward { Self::NewestFirst } else { Self::OldestFirst }
+    }
+}
+
 /// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
     zone: Option<&'a LabelZone>,
     format: Option<DateFormat>,
+    order: RowOrder,
     /// That of the epoch times, by its index among [`UNITS`].
     unit: Option<usize>,
     /// The time before, to tell apart what a clock shows twice.
@@ -47,8 +65,9 @@ pub(crate) struct TimeReader<'a> {
 
 impl<'a> TimeReader<'a> {
     /// A reader; `zone` is that of times that name none, `format` that of dates.
-    pub(crate) fn new(zone: Option<&'a LabelZone>, format: Option<DateFormat>) -> Self {
-        Self { zone, format, unit: None, before: None, times: 0, are_whole_minutes: true, are_without_seconds: true }
+    pub(crate) fn new(zone: Option<&'a LabelZone>, format: Option<DateFormat>, order: RowOrder) -> Self {
+        let (are_whole_minutes, are_without_seconds) = (true, true);
+        Self { zone, format, order, unit: None, before: None, times: 0, are_whole_minutes, are_without_seconds }
     }
 
     /// The next time, in nanoseconds since the epoch.
@@ -90,7 +109,7 @@ impl<'a> TimeReader<'a> {
             // Other abbreviations mean several zones: they need the name of one.
             let is_utc = matches!(without_zone(text).1, Some("UTC" | "GMT" | "Z"));
             let (given, utc) = (self.zone, LabelZone::utc());
-            return in_zone(if is_utc { Some(&utc) } else { given }, self.before, local, text, line);
+            return self.in_zone(if is_utc { Some(&utc) } else { given }, local, text, line);
         }
         // As mosquitto writes it.
         let plain = text.replace("Z+", "+").replace("Z-", "-");
@@ -104,38 +123,37 @@ impl<'a> TimeReader<'a> {
             return nanoseconds(offset.or_else(|_| named()).map_err(|_| fault())?);
         }
         let local: DateTime = text.parse().map_err(|_| fault())?;
-        in_zone(self.zone, self.before, local, text, line)
+        self.in_zone(self.zone, local, text, line)
     }
-}
 
-fn in_zone(
-    zone: Option<&LabelZone>,
-    before: Option<i64>,
-    local: DateTime,
-    text: &str,
-    line: u64,
-) -> Result<i64, LabelError> {
-    let fault = || LabelError::no_time(line, text);
-    let zone = zone.ok_or_else(|| {
-        let text = short(text);
-        let wanted = "name that of the labels' clock with `--label-zone` (such as Europe/Berlin, +01:00 or UTC)";
-        LabelError::at(line, format_args!("`{text}` has no time zone: {wanted}"))
-    })?;
-    let ambiguous = zone.0.to_ambiguous_timestamp(local);
-    let time = |time: Result<Timestamp, jiff::Error>| {
-        time.ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok()).ok_or_else(fault)
-    };
-    match ambiguous.offset() {
-        AmbiguousOffset::Unambiguous { .. } => time(ambiguous.unambiguous()),
-        // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
-        AmbiguousOffset::Fold { .. } => {
-            let earlier = time(ambiguous.earlier())?;
-            if before.is_some_and(|before| before > earlier) { time(ambiguous.later()) } else { Ok(earlier) }
-        }
-        AmbiguousOffset::Gap { .. } => {
+    fn in_zone(&self, zone: Option<&LabelZone>, local: DateTime, text: &str, line: u64) -> Result<i64, LabelError> {
+        let fault = || LabelError::no_time(line, text);
+        let zone = zone.ok_or_else(|| {
             let text = short(text);
-            let fault = format!("`{text}` did not exist in the zone of the labels: clocks were put forward over it");
-            Err(LabelError::of_line(line, fault))
+            let wanted = "name that of the labels' clock with `--label-zone` (such as Europe/Berlin, +01:00 or UTC)";
+            LabelError::at(line, format_args!("`{text}` has no time zone: {wanted}"))
+        })?;
+        let ambiguous = zone.0.to_ambiguous_timestamp(local);
+        let time = |time: Result<Timestamp, jiff::Error>| {
+            time.ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok()).ok_or_else(fault)
+        };
+        match ambiguous.offset() {
+            AmbiguousOffset::Unambiguous { .. } => time(ambiguous.unambiguous()),
+            // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
+            AmbiguousOffset::Fold { .. } => {
+                let (earlier, later) = (time(ambiguous.earlier())?, time(ambiguous.later())?);
+                let is_second = match self.order {
+                    RowOrder::OldestFirst => self.before.is_some_and(|before| before > earlier),
+                    RowOrder::NewestFirst => self.before.is_none_or(|before| before >= later),
+                };
+                Ok(if is_second { later } else { earlier })
+            }
+            AmbiguousOffset::Gap { .. } => {
+                let text = short(text);
+                let fault =
+                    format!("`{text}` did not exist in the zone of the labels: clocks were put forward over it");
+                Err(LabelError::of_line(line, fault))
+            }
         }
     }
 }
@@ -312,7 +330,7 @@ mod tests {
     /// The times of a file in a zone, and whether they are to the minute.
     fn read(texts: &[&str], zone: Option<&str>) -> Result<(Vec<i64>, bool), String> {
         let zone = zone.map(|zone| zone.parse().unwrap());
-        let mut reader = TimeReader::new(zone.as_ref(), None);
+        let mut reader = TimeReader::new(zone.as_ref(), None, RowOrder::OldestFirst);
         let times = texts.iter().zip(2..).map(|(text, line)| reader.read(text, line));
         let times = times.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         Ok((times, reader.is_to_the_minute()))
@@ -372,6 +390,29 @@ mod tests {
         assert_eq!(minutes, [40, 30, 40]);
         let error = read(&["2026-03-29 02:30"], Some("Europe/Berlin")).unwrap_err();
         assert!(error.contains("line 2") && error.contains("did not exist"), "{error}");
+    }
+
+    #[test]
+    fn times_that_a_clock_shows_twice_go_back_where_the_newest_comes_first() {
+        let texts =
+            ["2026-10-25 02:00", "2026-10-25 02:30", "2026-10-25 02:59", "2026-10-25 02:05", "2026-10-25 03:00"];
+        let zone = "Europe/Berlin".parse().unwrap();
+        let times = |texts: &[&str], order| -> Vec<i64> {
+            let mut reader = TimeReader::new(Some(&zone), None, order);
+            texts.iter().map(|text| reader.read(text, 2).unwrap()).collect()
+        };
+        for last in 1..=texts.len() {
+            let forward = times(&texts[..last], RowOrder::OldestFirst);
+            let mut texts = texts[..last].to_vec();
+            texts.reverse();
+            let mut backward = times(&texts, RowOrder::NewestFirst);
+            backward.reverse();
+            // What begins or ends within the hour may be of either pass.
+            if last > 3 {
+                assert_eq!(forward, backward, "{last}");
+            }
+            assert!(backward.is_sorted() && forward.is_sorted(), "{last}");
+        }
     }
 
     #[test]
