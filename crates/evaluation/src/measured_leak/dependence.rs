@@ -139,9 +139,12 @@ impl MeasuredInformation {
                 let [_, corrected] = counts.bits(bootstrap.draw());
                 bits + corrected - counted
             };
-            let samples = (0..draws).map(|_| sample()).collect();
-            let found = interval(bits, samples, IntervalMethod::Mirrored, Confidence::USUAL)?;
-            Some(Interval { low: found.low.max(0.0), high: found.high.max(0.0) })
+            let samples: Vec<f64> = (0..draws).map(|_| sample()).collect();
+            let mirrored = interval(bits, samples.clone(), IntervalMethod::Mirrored, Confidence::USUAL)?;
+            // Where little is given away, samples deviate upwards the more, the more is: the truth may be above the
+            // estimate by as much as a sample is, not by as little as one is below.
+            let plain = interval(bits, samples, IntervalMethod::Percentile, Confidence::USUAL)?;
+            Some(Interval { low: mirrored.low.max(0.0), high: mirrored.high.max(plain.high).max(0.0) })
         });
         Self { bits: bits.max(0.0), interval: interval.flatten(), covered }
     }

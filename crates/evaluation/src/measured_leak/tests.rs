@@ -110,6 +110,26 @@ fn intervals_hold_the_truth_of_known_channels_in_95_of_100_draws() {
     }
 }
 
+/// The less there is, the more skewed what chance makes of it.
+#[test]
+fn intervals_of_little_information_hold_it_as_often() {
+    for known in [
+        Known(vec![vec![0.25, 0.25], vec![0.2, 0.3]]),
+        Known(vec![vec![0.27, 0.23], vec![0.2, 0.3]]),
+        Known(vec![vec![0.855, 0.095], vec![0.01, 0.04]]),
+        Known(vec![vec![0.2, 0.1, 0.05], vec![0.1, 0.15, 0.1], vec![0.1, 0.1, 0.1]]),
+    ] {
+        for commands in [150, 600] {
+            let holds = |seed| {
+                let interval = known.measured(commands, seed).information.interval.unwrap();
+                interval.low <= known.bits() && known.bits() <= interval.high
+            };
+            let share = share_of_draws(100, holds);
+            assert!(share >= 0.88, "{share} of {commands} commands, {} bits", known.bits());
+        }
+    }
+}
+
 /// Of many secrets that look alike, some are frequent by chance. Who counted those among the commands to be named would
 /// seem to know more than anybody can.
 #[test]
