@@ -320,16 +320,27 @@ impl Home {
         let learned = self.whole_days();
         let Some(last) = learned.last() else { return Vec::new() };
         let next = |weekend: bool| (last + 1..=last + 7).find(|day| Calendar::is_weekend(*day) == weekend);
+        let is_routine = |hits: u32, days: u32| f64::from(hits) >= ROUTINE.0 * f64::from(days) && hits >= ROUTINE.1;
         let mut found: Vec<(Slot, &str)> = Vec::new();
         for (weekend, kind) in [(false, "weekdays"), (true, "weekends")] {
             for slot in next(weekend).into_iter().flat_map(|day| due(&self.rates, &learned, day)) {
                 let days = if slot.same_kind { kind } else { "all" };
-                let is_known = found.iter().any(|(known, of)| {
+                if !is_routine(slot.hits, slot.days) {
+                    continue;
+                }
+                let known = found.iter_mut().find(|(known, of)| {
                     (*of == days || *of == "all" || days == "all") && known.is_met_by(slot.command, slot.second, 1.0)
                 });
-                let is_routine = f64::from(slot.hits) >= ROUTINE.0 * f64::from(slot.days) && slot.hits >= ROUTINE.1;
-                if is_routine && !is_known {
-                    found.push((slot, days));
+                match known {
+                    None => found.push((slot, days)),
+                    // It comes on the days of the other kind, too, if the days of both kinds say so of them.
+                    Some((known, of)) if *of != days && days == "all" => {
+                        let (hits, days) = (slot.hits.saturating_sub(known.hits), slot.days.saturating_sub(known.days));
+                        if is_routine(hits, days) {
+                            (*known, *of) = (slot, "all");
+                        }
+                    }
+                    Some(_) => {}
                 }
             }
         }

@@ -225,6 +225,32 @@ fn routines_say_on_which_days_they_come() {
     assert_eq!(shown, ["1 wake 06:00 weekdays 20/20", "1 brunch 10:00 weekends 8/8", "1 lock 22:00 all 28/28"]);
 }
 
+#[test]
+fn a_routine_of_all_days_is_one_of_all_days_though_it_was_left_out_once() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    // Left out on a day of the weekend, or of the week, or on no day; or on all days of the weekend.
+    for (left_out, expected) in [
+        (&[12][..], "1 lock 22:00 all 27/28"),
+        (&[13, 19], "1 lock 22:00 all 26/28"),
+        (&[9], "1 lock 22:00 all 27/28"),
+        (&[5, 6, 12, 13, 19, 20, 26, 27], "1 lock 22:00 weekdays 20/20"),
+    ] {
+        let mut sightings = Vec::new();
+        for day in 0..30 {
+            sightings.push(command("other", start + day * DAY + (7 + day * 5 % 11) * HOUR));
+            if !left_out.contains(&day) {
+                sightings.push(command("lock", start + day * DAY + 22 * HOUR));
+            }
+        }
+        let mut profile = Profile::new("UTC").unwrap();
+        profile.add("", sightings);
+        let routines = profile.home("").routines();
+        let shown: Vec<String> =
+            routines.iter().map(|it| format!("{} {} {} {}/{}", it.command, it.at, it.days, it.came, it.of)).collect();
+        assert_eq!(shown, [expected], "{left_out:?}");
+    }
+}
+
 /// A command that may have been any of these, each as likely as it says.
 fn one_of(commands: &[(&[&str], f64)], time_ns: i64) -> Sighting {
     let actions = |names: &[&str]| names.iter().map(|name| (Arc::from(*name), 1)).collect::<Actions>();
