@@ -44,6 +44,50 @@ struct ServiceCommands {
     p_value: f64,
 }
 
+/// Services with the same sizes, and what was learned of them.
+struct Group {
+    /// Indices among all commands.
+    commands: Vec<usize>,
+    services: Vec<usize>,
+    section: LearnedModel,
+}
+
+/// A label with its command among those of all groups.
+struct LabelOfGroup {
+    row: usize,
+    /// Its index among all commands.
+    command: usize,
+    /// The index of its group.
+    group: usize,
+    /// When label and command are, in nanoseconds.
+    times: [i64; 2],
+}
+
+/// The share of labels that are as near to their commands as labels usually are.
+const USUALLY_NEAR: f64 = 0.98;
+
+/// The rows of labels of two groups that may as well have each other's command: both would be as near as labels usually are.
+fn of_either(together: &[LabelOfGroup]) -> BTreeSet<usize> {
+    let mut distances: Vec<u64> = together.iter().map(|pair| pair.times[0].abs_diff(pair.times[1])).collect();
+    distances.sort_unstable();
+    let usual = distances.get((USUALLY_NEAR * distances.len() as f64) as usize).copied().unwrap_or(0);
+    let mut in_order: Vec<&LabelOfGroup> = together.iter().collect();
+    in_order.sort_by_key(|pair| pair.times[1]);
+    let mut found = BTreeSet::new();
+    for (at, one) in in_order.iter().enumerate() {
+        let later = in_order[at + 1..].iter().take_while(|other| other.times[1].abs_diff(one.times[1]) <= 2 * usual);
+        for other in later.filter(|other| other.group != one.group) {
+            if [one.times[0].abs_diff(other.times[1]), other.times[0].abs_diff(one.times[1])]
+                .iter()
+                .all(|far| *far <= usual)
+            {
+                found.extend([one.row, other.row]);
+            }
+        }
+    }
+    found
+}
+
 impl TrainingSet<'_> {
     /// Learns a section for each group of services that the labels are about: the one with the most labels first.
     /// Labels whose command to the gateway was seen say nothing about reports: state that is reported at the same time
@@ -93,10 +137,10 @@ impl TrainingSet<'_> {
             let of_commands = of_each.into_iter().flatten().collect();
             return Ok(vec![self.section(&all, services, of_commands)?]);
         }
-        let mut sections: Vec<LearnedModel> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         while !candidates.is_empty() {
             let first = candidates.remove(0);
-            let is_first = sections.is_empty() && !all_beyond_chance;
+            let is_first = groups.is_empty() && !all_beyond_chance;
             if first.p_value > SIGNIFICANT && !is_first {
                 break;
             }
@@ -118,9 +162,60 @@ impl TrainingSet<'_> {
             }
             used.sort_unstable();
             let is_alone = of_section.len() == 1;
-            sections.push(if is_alone { alone } else { self.section(&used, services, of_section)? });
+            let section = if is_alone { alone } else { self.section(&used, services, of_section.clone())? };
+            groups.push(Group { commands: used, services: of_section, section });
         }
-        Ok(sections)
+        if groups.len() < 2 {
+            return Ok(groups.into_iter().map(|group| group.section).collect());
+        }
+        let together = self.together(&groups)?;
+        let of_either = of_either(&together);
+        let lines = self.labels.lines(&of_either.iter().copied().collect::<Vec<_>>());
+        let learned = |(at, group): (usize, Group)| {
+            let others = self.labels_of_others(&together, at, &group).into_iter().chain(of_either.iter().copied());
+            let own = TrainingSet { labels: &self.labels.without(&others.collect()), ..*self };
+            let mut section = own.section(&group.commands, services, group.services).unwrap_or(group.section);
+            if !of_either.is_empty() {
+                let count = of_either.len();
+                section.remarks.push(format!(
+                    "{count} labels may as well be of commands of another section, given at the same time, and are left out \
+                     of both: {lines}"
+                ));
+            }
+            section
+        };
+        Ok(groups.into_iter().enumerate().map(learned).collect())
+    }
+
+    /// The labels with the commands of all groups together.
+    fn together(&self, groups: &[Group]) -> Result<Vec<LabelOfGroup>> {
+        let all: Vec<(usize, usize)> = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(at, group)| group.commands.iter().map(move |one| (*one, at)))
+            .collect();
+        let commands: Vec<usize> = all.iter().map(|(command, _)| *command).collect();
+        let times = self.times_of(&commands);
+        let labels = self.labels.times();
+        let pair = |(row, at): &(usize, usize)| {
+            let (command, group) = *all.get(*at)?;
+            Some(LabelOfGroup { row: *row, command, group, times: [*labels.get(*row)?, *times.get(*at)?] })
+        };
+        Ok(self.labels.matching(&times, self.tolerance)?.pairs.iter().filter_map(pair).collect())
+    }
+
+    /// The rows of labels that are of other groups than this one. An event that has a command on each of two connections
+    /// teaches both: its label is that of a command which has no other one, too.
+    fn labels_of_others(&self, together: &[LabelOfGroup], at: usize, group: &Group) -> Vec<usize> {
+        let (own, others): (Vec<&LabelOfGroup>, Vec<&LabelOfGroup>) = together.iter().partition(|one| one.group == at);
+        let labelled: BTreeSet<usize> = own.iter().map(|one| one.command).collect();
+        let free: Vec<usize> = group.commands.iter().copied().filter(|command| !labelled.contains(command)).collect();
+        // In order of the labels, as they were matched.
+        let others: Vec<usize> = others.iter().map(|one| one.row).collect();
+        // Without a pair, none is of both.
+        let again = self.labels.subset(&others).matching(&self.times_of(&free), self.tolerance).unwrap_or_default();
+        let both: BTreeSet<usize> = again.pairs.iter().filter_map(|(at, _)| others.get(*at)).copied().collect();
+        others.into_iter().filter(|row| !both.contains(row)).collect()
     }
 
     /// The services with commands, or with reports: those that the labels are about first, by how many labels they match.
@@ -340,5 +435,62 @@ mod tests {
             if service == 1 { 300 + u64::from(number * 29 % 97) } else { 60 + u64::from(30 * part[0] + 41 * part[1]) }
         };
         assert_eq!(found(|number| [shared(number)[0], [0, 1]], state), None);
+    }
+
+    #[test]
+    fn labels_that_may_have_each_others_command_are_of_either() {
+        let pair = |row: usize, group: usize, times: [i64; 2]| LabelOfGroup { row, command: row, group, times };
+        let usual = |row: usize| pair(row, row % 2, [row as i64 * 1000, row as i64 * 1000 + 30]);
+        let rows = |more: Vec<LabelOfGroup>| -> Vec<usize> {
+            let together: Vec<LabelOfGroup> = (0..100).map(usual).chain(more).collect();
+            of_either(&together).into_iter().collect()
+        };
+        assert_eq!(rows(vec![]), [0; 0]);
+        let near = |group: usize| vec![pair(100, 0, [500_000, 500_020]), pair(101, group, [500_010, 500_030])];
+        assert_eq!(rows(near(1)), [100, 101]);
+        assert_eq!(rows(near(0)), [0; 0], "of one group, their order tells them apart");
+        assert_eq!(rows(vec![pair(100, 0, [500_000, 500_020]), pair(101, 1, [500_015, 500_040])]), [0; 0]);
+    }
+
+    /// The devices of two services are commanded at the same time; a label is sometimes nearer to the other's command.
+    #[test]
+    fn labels_of_another_service_take_no_command_from_its_own() {
+        let mut flows = ObservedFlows::default();
+        for (flow, service) in [(1, "198.51.100.7:443"), (2, "198.51.100.8:443")] {
+            flows.add_flow(&Flow::new(flow, "192.0.2.1".parse().unwrap(), service.parse().unwrap(), Transport::Tcp));
+        }
+        // Whether the second service has the commands of all labels, too.
+        for has_both in [false, true] {
+            let (mut rows, mut commands) = (Vec::new(), Vec::new());
+            let mut send = |service: usize, time_ns: i64, size: u64| {
+                let command = Command { time_ns, flow: 1 + service as u64, size, records: 1, ..Command::default() };
+                let command = Command { direction: Direction::ToGateway, ..command };
+                commands.push(ObservedCommand { command, cipher_suite: None, service: Some(service) });
+            };
+            for number in 0..60_u32 {
+                let time_ns = i64::from(number) * 20 * SECOND;
+                let [ons, offs] = [1 + number % 3, number % 2];
+                rows.push(Label { time_ns, counts: vec![ons, offs, 0], line: u64::from(number) * 2 + 2 });
+                send(0, time_ns + 300_000_000, 60 + u64::from(30 * ons + 41 * offs));
+                if has_both {
+                    send(1, time_ns + 350_000_000, 90 + u64::from(30 * ons + 41 * offs));
+                    continue;
+                }
+                // Each second time just behind the first service's command, or long after.
+                let own_ns = time_ns + [290_000_000, 9 * SECOND][number as usize % 2];
+                let opens = 1 + number % 4;
+                rows.push(Label { time_ns: own_ns, counts: vec![0, 0, opens], line: u64::from(number) * 2 + 3 });
+                send(1, own_ns + 300_000_000, 90 + u64::from(52 * opens));
+            }
+            let actions = ["on", "off", "open"].map(str::to_owned).to_vec();
+            let labels = Labels { actions, rows, is_to_the_minute: false, notes: Vec::new() };
+            let labels = LabelFile::of_answers("labels", labels).unwrap();
+            let (tolerance, settings) = (Tolerance::USUAL, &crate::training_set::LearningSettings::default());
+            let set = TrainingSet { labels: &labels, commands: &commands, tolerance, settings };
+            let sections = set.sections(&flows.services().0).unwrap();
+            let learned: Vec<Vec<usize>> = sections.iter().map(|section| section.occurrences.clone()).collect();
+            let expected = if has_both { [vec![60, 30], vec![60, 30]] } else { [vec![60, 30], vec![60]] };
+            assert_eq!(learned, expected, "{:?}", sections.iter().map(|one| &one.model.actions).collect::<Vec<_>>());
+        }
     }
 }

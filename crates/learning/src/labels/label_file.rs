@@ -252,6 +252,20 @@ impl LabelFile {
         Self { path: self.path.clone(), labels, left_out: Vec::new(), captures, turns, ..*self }
     }
 
+    /// The same without some rows, as if they were not in the file.
+    pub(crate) fn without(&self, rows: &BTreeSet<usize>) -> Self {
+        let mut less = self.clone();
+        less.labels.rows = self
+            .labels
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(row, _)| !rows.contains(row))
+            .map(|(_, row)| row.clone())
+            .collect();
+        less
+    }
+
     /// The same of an experiment whose commands were handed over at these times, in nanoseconds since 1970, those of other
     /// labels included: the message of a label was sent in its turn.
     #[must_use]
