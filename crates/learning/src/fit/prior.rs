@@ -26,11 +26,11 @@ const MAX_STRETCHES: f64 = 0.05;
 /// Learns from labelled commands; `actions` are in the order of their counts.
 ///
 /// Complete rounds of the paper's experiments (each action alone, and alone on two devices) that follow each other say
-/// nothing about usage and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
-/// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
-/// equally often, each with the strength that makes the labels most likely. Shares are those with which actions are
-/// as frequent as that, although each uses up a device. Single commands recur only if that makes commands that were held
-/// back more likely. `None` if no command is left to learn from.
+/// nothing about usage and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions
+/// are smoothed towards a geometric distribution, shares towards those of an inventory whose devices use each of their
+/// actions equally often, each with the strength that makes the labels most likely. Shares are those with which actions
+/// are as frequent as that, although each uses up a device. Single commands recur only if that makes commands that were
+/// held back more likely. `None` if no command is left to learn from.
 pub fn learn_prior(
     commands: &[LabelledCommand],
     actions: &[Action],

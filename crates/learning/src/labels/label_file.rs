@@ -255,14 +255,8 @@ impl LabelFile {
     /// The same without some rows, as if they were not in the file.
     pub(crate) fn without(&self, rows: &BTreeSet<usize>) -> Self {
         let mut less = self.clone();
-        less.labels.rows = self
-            .labels
-            .rows
-            .iter()
-            .enumerate()
-            .filter(|(row, _)| !rows.contains(row))
-            .map(|(_, row)| row.clone())
-            .collect();
+        let mut at = 0..;
+        less.labels.rows.retain(|_| at.next().is_some_and(|row| !rows.contains(&row)));
         less
     }
 
