@@ -440,9 +440,9 @@ mod tests {
     #[test]
     fn labels_that_may_have_each_others_command_are_of_either() {
         let pair = |row: usize, group: usize, times: [i64; 2]| LabelOfGroup { row, command: row, group, times };
-        let usual = |row: usize| pair(row, row % 2, [row as i64 * 1000, row as i64 * 1000 + 30]);
+        let usual = |(row, second): (usize, i64)| pair(row, row % 2, [second * 1000, second * 1000 + 30]);
         let rows = |more: Vec<LabelOfGroup>| -> Vec<usize> {
-            let together: Vec<LabelOfGroup> = (0..100).map(usual).chain(more).collect();
+            let together: Vec<LabelOfGroup> = (0..100).zip(0..).map(usual).chain(more).collect();
             of_either(&together).into_iter().collect()
         };
         assert_eq!(rows(vec![]), [0; 0]);
