@@ -22,8 +22,8 @@ const LONGEST: u32 = 1 << 20;
 /// How probable it may be that random bytes look like the lengths of messages that end behind their segment.
 const BY_CHANCE: f64 = 1.0 / 2048.0;
 
-/// How the messages of a protocol over TCP are framed. Each field is written, also where it says nothing: it is part of a
-/// state, which has no names of fields.
+/// How the messages of a protocol over TCP are framed.
+// Each field is written, also where it says nothing: it is part of a state, which has no names of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Framing {
