@@ -292,7 +292,7 @@ impl LearnedSizes {
         for (size, names) in of_size.into_iter().filter(|(_, names)| names.len() > 1) {
             let names = listed(names, SHOWN);
             self.remarks.push(format!(
-                "{names} have the same size ({size} bytes): sizes do not tell them apart, only replies can"
+                "{names} have the same size ({size} bytes): sizes do not tell them apart, replies do as far as they differ"
             ));
         }
         let Some(kinds) = &self.kinds else { return };
