@@ -15,6 +15,7 @@ use sizeleak_evaluation::{
     ComparedRun, Comparison, Conclusion, Evaluation, Evaluator, Fold, FoldCount, FoldedEvaluation, JudgedRun,
     LabelCounts, LearningCurve, PaddingOverhead, Score, details, with_labelled_gateways,
 };
+use sizeleak_frame::{Notice, what};
 use sizeleak_learning::labels::LabelFile;
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_model::policies::PaddingPolicy;
@@ -131,8 +132,12 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let pipeline = input.captures.of_labelled_gateways(&traffic, &pipeline, &labels, models.sections())?;
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic);
-    let mut notices = NoticeReport::default();
-    let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
+    let (mut notices, mut is_shifted) = (NoticeReport::default(), false);
+    let mut add = |notice: &Notice| {
+        is_shifted |= notice.what == what::SHIFTED;
+        notices.add(notice);
+    };
+    let run = evaluator.judge(&pipeline, &mut add).and_then(JudgedRun::with_candidates);
     if run.is_err() {
         notices.print(&run, |run| run.damage.as_ref());
     }
@@ -149,7 +154,11 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let error = run.damage.as_ref().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
-    notices.print_behind_answer(arguments.doubts(&models, &run, &pipeline)?, others.collect(), &error);
+    let mut doubts = arguments.doubts(&models, &run, &pipeline)?;
+    if what_if.is_some() && is_shifted {
+        doubts.insert(0, SHIFTED_AND_PADDED.to_owned());
+    }
+    notices.print_behind_answer(doubts, others.collect(), &error);
     check_damage(run.damage.as_ref(), COVERED)?;
     check_fit(fit)
 }
@@ -278,6 +287,11 @@ impl WhatIf {
         Ok(Self { policy, cost, overhead: cost.share(), conclusion, before_pruning, after_pruning })
     }
 }
+
+/// Sizes before padding are ranges, which tell no shift.
+const SHIFTED_AND_PADDED: &str = "messages became longer or shorter (`shifted`), which answers to padded commands do not \
+    follow: padding seems to hide what it does not; evaluate it with the model that `sizeleak adapt` writes, on what was \
+    captured since then (`--since`)";
 
 const SHOWN_PADDED: [&str; 6] = [
     "truth the first candidate",
