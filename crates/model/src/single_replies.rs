@@ -144,8 +144,7 @@ impl SingleReplies {
 
     /// Whether some actions send more replies than others, so that these are not as many as the actions say.
     pub fn differ_in_number(&self) -> bool {
-        let number = |sent: &Vec<u32>| sent.iter().fold(0_u32, |sum, more| sum.saturating_add(*more));
-        let mut numbers = self.per_action.iter().map(number);
+        let mut numbers = self.per_action.iter().map(|sent| sent.iter().map(|sent| u64::from(*sent)).sum::<u64>());
         numbers.next().is_some_and(|first| numbers.any(|other| other != first))
     }
 
@@ -156,27 +155,25 @@ impl SingleReplies {
         if all.max(records) > MAX_COUNTED {
             return None;
         }
-        // By how many records there are so far.
-        let mut own = vec![1.0];
-        let missing = |class| self.missing(class, 0);
-        let replies = class_counts.iter().enumerate();
-        for missing in replies.flat_map(|(class, count)| std::iter::repeat_n(missing(class), *count as usize)) {
-            let mut with_one = vec![0.0; own.len() + 1];
-            for (number, probability) in own.iter().enumerate() {
+        // By how many records there are so far; of more than were seen nothing is asked.
+        let mut own = vec![0.0; records as usize + 1];
+        own[0] = 1.0;
+        let replies = class_counts.iter().zip(0..).map(|(count, class)| (self.missing(class, 0), *count as usize));
+        let replies = replies.flat_map(|(missing, count)| std::iter::repeat_n(missing, count));
+        for (before, missing) in replies.enumerate() {
+            let more = (1.0 - missing) * (1.0 - self.merged);
+            for number in (1..own.len().min(before + 2)).rev() {
                 // The first one has no record before it to be in.
-                let merged = if number == 0 { 0.0 } else { self.merged };
-                let more = (1.0 - missing) * (1.0 - merged);
-                with_one[number] += probability * (1.0 - more);
-                with_one[number + 1] += probability * more;
+                let from_less = if number == 1 { 1.0 - missing } else { more };
+                own[number] = own[number - 1] * from_less + own[number] * (1.0 - more);
             }
-            own = with_one;
+            own[0] *= missing;
         }
         let mut foreign = (-self.foreign).exp();
         let mut sum = 0.0;
-        for number in 0..=records {
-            let of_own = own.get((records - number) as usize).copied().unwrap_or(0.0);
+        for (number, of_own) in (1_u32..).zip(own.iter().rev()) {
             sum += foreign * of_own;
-            foreign *= self.foreign / f64::from(number + 1);
+            foreign *= self.foreign / f64::from(number);
         }
         Some(sum.max(f64::MIN_POSITIVE))
     }

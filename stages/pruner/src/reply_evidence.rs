@@ -17,12 +17,15 @@ const MAX_ACTIONS: u32 = 4096;
 pub(crate) struct ReplyModel {
     pub(crate) model: Model,
     reader: Option<ReplyReader>,
+    /// Whether some actions send more replies than others.
+    differ_in_number: bool,
 }
 
 impl ReplyModel {
     pub(crate) fn new(model: Model) -> Self {
         let reader = model.single_replies.clone().map(ReplyReader::new);
-        Self { model, reader }
+        let differ_in_number = model.single_replies.as_ref().is_some_and(SingleReplies::differ_in_number);
+        Self { model, reader, differ_in_number }
     }
 }
 
@@ -80,6 +83,7 @@ type NamedActions = (SharedList<Arc<str>>, Vec<Option<usize>>);
 pub(crate) struct SingleReplyEvidence<'a> {
     classes: &'a SingleReplies,
     actions: &'a [Action],
+    differ_in_number: bool,
     pub(crate) seen: SeenReplies,
     /// The names that the last candidate referred to, each with its index among the model's actions: a list of candidates
     /// shares them.
@@ -89,12 +93,14 @@ pub(crate) struct SingleReplyEvidence<'a> {
 }
 
 impl<'a> SingleReplyEvidence<'a> {
-    fn new(ReplyModel { model, reader }: &'a ReplyModel, command: &Command, size: WireSize) -> Option<Self> {
+    fn new(with_reader: &'a ReplyModel, command: &Command, size: WireSize) -> Option<Self> {
+        let ReplyModel { model, reader, differ_in_number } = with_reader;
         let (classes, replies) = (model.single_replies.as_ref()?, command.all_single_replies()?);
         let ranges: Vec<[i64; 2]> =
             replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+        let (actions, differ_in_number) = (&model.actions[..], *differ_in_number);
         let (of_names, known) = (RefCell::default(), RefCell::default());
-        Some(Self { classes, actions: &model.actions, seen: reader.as_ref()?.read(&ranges), of_names, known })
+        Some(Self { classes, actions, differ_in_number, seen: reader.as_ref()?.read(&ranges), of_names, known })
     }
 
     fn ln_likelihood(&self, actions: &Actions) -> f64 {
@@ -145,7 +151,7 @@ impl<'a> ReplyEvidence<'a> {
 
     /// P(number of replies | these actions): where some actions send more than others, by those of each.
     pub(crate) fn likelihood_of_number(&self, actions: &Actions) -> f64 {
-        let of_each = self.single.as_ref().filter(|single| single.classes.differ_in_number());
+        let of_each = self.single.as_ref().filter(|single| single.differ_in_number);
         let of_each = of_each
             .and_then(|single| single.classes.probability_of_number(self.replies, &single.class_counts(actions)));
         if let Some(of_each) = of_each {
@@ -160,7 +166,7 @@ impl<'a> ReplyEvidence<'a> {
     /// actions.
     pub(crate) fn greatest_of_number(&self) -> Option<f64> {
         // Where some actions send more than others, some may send just as many.
-        let of_each = || self.single.as_ref().is_some_and(|single| single.classes.differ_in_number());
+        let of_each = || self.single.as_ref().is_some_and(|single| single.differ_in_number);
         let greatest = || self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
         self.model.replies.is_informative().then(|| if of_each() { 1.0 } else { greatest() })
     }

@@ -82,12 +82,6 @@ impl ReplyClasses {
     }
 }
 
-/// Whether each action sends as many replies as the others: their number then follows from the number of actions alone.
-fn have_equal_numbers(replies: &SingleReplies) -> bool {
-    let mut sums = replies.per_action.iter().map(|sent| sent.iter().map(|sent| u64::from(*sent)).sum::<u64>());
-    sums.next().is_none_or(|first| sums.all(|sum| sum == first))
-}
-
 impl From<&SingleReplies> for ReplyClasses {
     fn from(replies: &SingleReplies) -> Self {
         let mut sizes: Vec<i64> =
@@ -113,7 +107,10 @@ impl<'a> ReplyNoise<'a> {
         let single = model.single_replies.as_ref();
         match observer {
             Observer::Sizes => Some(Self::Unseen),
-            Observer::ReplyCount if model.replies.is_informative() && single.is_none_or(have_equal_numbers) => {
+            // Where each action sends as many replies as the others, their number follows from that of the actions.
+            Observer::ReplyCount
+                if model.replies.is_informative() && !single.is_some_and(SingleReplies::differ_in_number) =>
+            {
                 Some(Self::Count(&model.replies))
             }
             Observer::ReplyCount => single.map(|replies| Self::Classes(ReplyClasses::counted(replies))),
