@@ -77,10 +77,8 @@ fn of_either(together: &[LabelOfGroup]) -> BTreeSet<usize> {
     for (at, one) in in_order.iter().enumerate() {
         let later = in_order[at + 1..].iter().take_while(|other| other.times[1].abs_diff(one.times[1]) <= 2 * usual);
         for other in later.filter(|other| other.group != one.group) {
-            if [one.times[0].abs_diff(other.times[1]), other.times[0].abs_diff(one.times[1])]
-                .iter()
-                .all(|far| *far <= usual)
-            {
+            let crossed = [one.times[0].abs_diff(other.times[1]), other.times[0].abs_diff(one.times[1])];
+            if crossed.iter().all(|far| *far <= usual) {
                 found.extend([one.row, other.row]);
             }
         }
@@ -170,18 +168,23 @@ impl TrainingSet<'_> {
         }
         let together = self.together(&groups)?;
         let of_either = of_either(&together);
-        let lines = self.labels.lines(&of_either.iter().copied().collect::<Vec<_>>());
+        let remark = (!of_either.is_empty()).then(|| {
+            let (count, lines) = (of_either.len(), self.labels.lines(&of_either.iter().copied().collect::<Vec<_>>()));
+            format!(
+                "{count} labels may as well be of commands of another section, given at the same time, and are left out \
+                 of both: {lines}"
+            )
+        });
         let learned = |(at, group): (usize, Group)| {
             let others = self.labels_of_others(&together, at, &group).into_iter().chain(of_either.iter().copied());
-            let own = TrainingSet { labels: &self.labels.without(&others.collect()), ..*self };
-            let mut section = own.section(&group.commands, services, group.services).unwrap_or(group.section);
-            if !of_either.is_empty() {
-                let count = of_either.len();
-                section.remarks.push(format!(
-                    "{count} labels may as well be of commands of another section, given at the same time, and are left out \
-                     of both: {lines}"
-                ));
+            let others: BTreeSet<usize> = others.collect();
+            if others.is_empty() {
+                return group.section;
             }
+            let own = TrainingSet { labels: &self.labels.without(&others), ..*self };
+            // Where what is left teaches nothing, all labels have to.
+            let Ok(mut section) = own.section(&group.commands, services, group.services) else { return group.section };
+            section.remarks.extend(remark.clone());
             section
         };
         Ok(groups.into_iter().enumerate().map(learned).collect())
@@ -189,13 +192,9 @@ impl TrainingSet<'_> {
 
     /// The labels with the commands of all groups together.
     fn together(&self, groups: &[Group]) -> Result<Vec<LabelOfGroup>> {
-        let all: Vec<(usize, usize)> = groups
-            .iter()
-            .enumerate()
-            .flat_map(|(at, group)| group.commands.iter().map(move |one| (*one, at)))
-            .collect();
-        let commands: Vec<usize> = all.iter().map(|(command, _)| *command).collect();
-        let times = self.times_of(&commands);
+        let own = |(at, group): (usize, &Group)| group.commands.iter().map(move |one| (*one, at)).collect::<Vec<_>>();
+        let all: Vec<(usize, usize)> = groups.iter().enumerate().flat_map(own).collect();
+        let times = self.times_of(&all.iter().map(|(command, _)| *command).collect::<Vec<_>>());
         let labels = self.labels.times();
         let pair = |(row, at): &(usize, usize)| {
             let (command, group) = *all.get(*at)?;

@@ -254,10 +254,8 @@ impl LabelFile {
 
     /// The same without some rows, as if they were not in the file.
     pub(crate) fn without(&self, rows: &BTreeSet<usize>) -> Self {
-        let mut less = self.clone();
-        let mut at = 0..;
-        less.labels.rows.retain(|_| at.next().is_some_and(|row| !rows.contains(&row)));
-        less
+        let kept: Vec<usize> = (0..self.labels.rows.len()).filter(|row| !rows.contains(row)).collect();
+        Self { left_out: self.left_out.clone(), ..self.subset(&kept) }
     }
 
     /// The same of an experiment whose commands were handed over at these times, in nanoseconds since 1970, those of other
