@@ -145,7 +145,7 @@ fn bytes_that_are_no_new_message_of_matter_over_tcp_are_counted() {
 }
 
 #[test]
-fn what_waits_in_a_connection_waits_no_longer_while_only_datagrams_come() {
+fn a_connection_waits_no_longer_while_only_datagrams_come() {
     let second = 1000 * MILLISECOND;
     let message = |counter| matter(0, 77, 0, counter, &[], 35);
     let datagrams = (1..20).map(|at| {
@@ -385,7 +385,7 @@ fn a_framing_shows_itself_wherever_its_first_segment_ends() {
 }
 
 #[test]
-fn what_comes_before_a_framing_shows_itself_is_lost_or_a_burst() {
+fn bytes_before_a_framing_shows_itself_are_lost_or_a_burst() {
     let before = b"hello".len() as u32;
     let rows = [
         syn(TO, 99, 0),
