@@ -62,6 +62,8 @@ struct Watch {
     detector: Detector,
     out: Vec<Frame>,
     range: TimeRange,
+    /// Those of the range, and of these the ones that the profile was not learned from.
+    seen: u64,
     answers: u64,
     deviations: u64,
 }
@@ -85,6 +87,7 @@ impl AnswerSink for Watch {
             let _ = self.detector.process(input, &mut self.out);
         }
         self.out.retain(|frame| matches!(frame, Frame::Deviation(_)));
+        self.seen += u64::from(is_within);
         self.answers += u64::from(is_within && self.detector.known() == known);
     }
 
@@ -110,12 +113,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         EncodedFile::new(output, arguments.output.path()),
     )?;
     let detector = Detector::new(profile, arguments.alarms);
-    let mut watch = Watch { detector, out: Vec::new(), range, answers: 0, deviations: 0 };
+    let mut watch = Watch { detector, out: Vec::new(), range, seen: 0, answers: 0, deviations: 0 };
     arguments.answers.read(TimeRange { since_ns: None, ..range }, &mut watch, |watch, file| {
         check_order(watch, file)?;
         writer.write_all(&watch.take()).context("the output cannot be written")
     })?;
-    if let (Some(_), None, 0) = (range.since_ns, range.until_ns, watch.answers) {
+    if let (Some(_), None, 0) = (range.since_ns, range.until_ns, watch.seen) {
         return Err(anyhow!("no answer is {range}: say with `--until` how long the traffic was watched"));
     }
     watch.detector.watched_until(range.until_ns, &mut watch.out);
