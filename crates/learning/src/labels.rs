@@ -16,16 +16,19 @@
 
 mod capture_names;
 mod clock;
+mod error;
 mod event_log;
 mod label_file;
 mod label_map;
 mod matching;
 mod remarks;
 mod rows;
+mod table;
 
 pub use capture_names::{LabelledCapture, NameRule};
 pub use clock::{ClockFit, ClockShift, LabelClock, LabelOffset, by_chance, near_by_chance};
+pub use error::LabelError;
 pub use label_file::{LabelFile, LabelFileError, LabelTimes};
 pub use label_map::LabelMap;
 pub use matching::{MatchCounts, Matching, Tolerance, match_labels};
-pub use rows::{DateFormat, Label, LabelError, LabelForm, LabelZone, Labels};
+pub use rows::{DateFormat, Label, LabelForm, LabelZone, Labels};

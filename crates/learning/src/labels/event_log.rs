@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use sizeleak_text::listed;
 
-use crate::labels::rows::{LabelError, TableRows, check_numbers, short};
+use crate::labels::error::{LabelError, short};
+use crate::labels::table::{TableRows, check_numbers};
 
 /// What stands for each key of an object, at the end of a path.
 pub(crate) const EACH: char = '*';

@@ -4,8 +4,6 @@
 //! `time,action[,count]` with a row for each action, where rows with the same time that follow each other are one command.
 //! Semicolons and tabs separate columns as well as commas do. A log of events is read by a [`LabelMap`].
 
-mod error;
-mod table;
 mod written_time;
 
 use std::collections::BTreeSet;
@@ -14,13 +12,10 @@ use std::io::{self, Read, Write};
 use csv::StringRecord;
 use sizeleak_text::{listed, stand_in};
 
+use crate::labels::error::{LabelError, MAX_COUNT, MAX_FILE_BYTES, short};
 use crate::labels::event_log::{Event, EventLog};
 use crate::labels::label_map::LabelMap;
-pub use error::LabelError;
-pub(crate) use error::short;
-use error::{MAX_COUNT, MAX_FILE_BYTES};
-use table::{Columns, decoded};
-pub(crate) use table::{TableRows, check_numbers};
+use crate::labels::table::{Columns, TableRows, decoded};
 pub use written_time::{DateFormat, LabelZone};
 use written_time::{RowOrder, TimeReader, has_own_format};
 
@@ -317,6 +312,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::labels::error;
 
     #[test]
     fn times_are_epoch_seconds_or_rfc_3339() {

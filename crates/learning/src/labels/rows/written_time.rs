@@ -14,7 +14,7 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-use super::error::{LabelError, short};
+use crate::labels::error::{LabelError, short};
 
 static PARSER: DateTimeParser = DateTimeParser::new();
 

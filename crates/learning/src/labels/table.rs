@@ -7,7 +7,7 @@ use std::io;
 
 use csv::StringRecord;
 
-use super::error::{
+use crate::labels::error::{
     LabelError, MAX_COUNT, MAX_LISTED_ACTIONS, MAX_LISTED_COUNTS, MAX_ROW_BYTES, MAX_ROWS, MAX_VALUES, short,
 };
 
