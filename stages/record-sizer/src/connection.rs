@@ -212,7 +212,7 @@ impl Connection {
         let position = &self.streams.of(segment.direction).position;
         let is_of_this = !position.is_known() || is_near(segment.sequence, position.next);
         if let Some(number) = segment.acknowledgement.filter(|_| other && is_of_this) {
-            self.reassembly(segment.direction.reversed()).note_received(number);
+            self.reassembly(segment.direction.reversed()).note_received(number, segment.time_ns);
         }
     }
 
@@ -273,15 +273,17 @@ impl Connection {
             let walker = &mut self.streams.of_mut(direction).walker;
             walker.last_ns = walker.last_ns.min(time_ns);
             walker.start_ns = walker.start_ns.min(time_ns);
-            let messages = self.busy.as_mut().and_then(|busy| busy.messages.as_mut());
-            if let Some(sizer) = messages.and_then(|messages| messages.sizers.of_mut(direction).as_mut()) {
+            let Some(busy) = &mut self.busy else { continue };
+            busy.streams.of_mut(direction).pending.go_back(time_ns);
+            let sizer = busy.messages.as_mut().and_then(|messages| messages.sizers.of_mut(direction).as_mut());
+            if let Some(sizer) = sizer {
                 sizer.go_back(time_ns);
             }
         }
     }
 
     /// Completes what was found: leaves in `findings` what is to be reported now, oldest event first. While a direction
-    /// waits for a segment, events are queued, so that both directions stay in order.
+    /// waits for a segment, events since then are queued, so that both directions stay in order.
     pub(crate) fn conclude(&mut self, findings: &mut Findings) {
         let is_tls = self.is_tls();
         let (_, _, busy) = self.parts();
@@ -289,13 +291,14 @@ impl Connection {
             findings.events.retain(|event| !event.is_burst());
         }
         findings.incidents.retain(|(_, incident)| busy.may_report(*incident, is_tls));
-        let waits = busy.streams.both().iter().any(|stream| stream.pending.waits());
-        if waits && busy.queue.len() < MAX_QUEUED {
-            busy.queue.append(&mut findings.events);
-        } else if !busy.queue.is_empty() {
+        let since_ns = busy.streams.both().iter().filter_map(|stream| stream.pending.since_ns()).min();
+        let waits = |event: &TlsEvent| since_ns.is_some_and(|since_ns| event.time_ns >= since_ns);
+        if !busy.queue.is_empty() || findings.events.iter().any(waits) {
             let mut events = std::mem::take(&mut busy.queue);
             events.append(&mut findings.events);
             findings.events = merge_directions(events);
+            let waiting = findings.events.iter().position(waits).filter(|_| findings.events.len() < MAX_QUEUED);
+            busy.queue = waiting.map_or_else(Vec::new, |first| findings.events.split_off(first));
         }
     }
 
@@ -383,8 +386,13 @@ impl Connection {
     }
 
     fn end_of_wait(&self, direction: Direction, limits: &Limits) -> Option<i64> {
-        let since_ns = self.busy.as_ref()?.streams.of(direction).pending.since_ns()?;
-        let awaits_start = !self.streams.of(direction).position.is_known();
+        let (busy, stream) = (self.busy.as_ref()?.streams.of(direction), self.streams.of(direction));
+        let Some(since_ns) = busy.pending.since_ns() else {
+            let record = busy.framing.open_record(&stream.walker)?;
+            let received_ns = busy.pending.received_ns(record, stream.position.next)?;
+            return Some(received_ns.max(stream.walker.last_ns).saturating_add(limits.hole_wait_ns));
+        };
+        let awaits_start = !stream.position.is_known();
         let wait_ns = if awaits_start { START_WAIT_NS.min(limits.hole_wait_ns) } else { limits.hole_wait_ns };
         Some(since_ns.saturating_add(wait_ns))
     }

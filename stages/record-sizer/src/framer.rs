@@ -114,7 +114,7 @@ impl OrderedStream for Framer<'_> {
                 self.lose_handshake();
                 self.payload.find(length.min(self.walker.body_left()));
                 self.lose_partial_header();
-                match self.walker.gap(length) {
+                match self.walker.gap(length, time_ns) {
                     GapEffect::WithinBody => {
                         // It may end with the record.
                         self.walk(Chunk::fragment(time_ns, &[]));
@@ -126,7 +126,7 @@ impl OrderedStream for Framer<'_> {
                 *self.framing = Framing::search(self.walker.version());
             }
             Framing::Search(search) => {
-                let (records, believed) = (search.gap(length), std::mem::take(&mut search.believed));
+                let (records, believed) = (search.gap(length, time_ns), std::mem::take(&mut search.believed));
                 self.read_headers(&believed);
                 self.unproven(records);
             }

@@ -91,8 +91,15 @@ impl PendingSegments {
         self.held.bytes() + self.rivals.memory_bytes() + usize::from(self.unseen.is_some())
     }
 
-    pub(crate) fn waits(&self) -> bool {
-        !self.held.is_empty() && !self.is_doubted
+    /// When the other side was seen to have received the last byte of an open record, while that is missing and nothing is
+    /// held.
+    pub(crate) fn received_ns(&self, record: OpenRecord, next: u32) -> Option<i64> {
+        let unseen = self.unseen.as_ref().filter(|_| self.held.is_empty())?;
+        unseen.received_before(next.wrapping_add(record.left()?), next)
+    }
+
+    pub(crate) fn go_back(&mut self, time_ns: i64) {
+        self.unseen.iter_mut().for_each(|unseen| unseen.go_back(time_ns));
     }
 
     /// When the first of the held segments was captured, while missing bytes are waited for.
@@ -343,9 +350,11 @@ impl Reassembly<'_> {
     }
 
     /// Ends the wait for missing bytes: gives up the first gap if what follows it is confirmed, and starts to doubt
-    /// what is held if not. Or ends the wait for an earlier first byte.
+    /// what is held if not. Or ends the wait for an earlier first byte, or for the end of a record.
     pub(crate) fn end_wait(&mut self, out: &mut impl OrderedStream) {
-        if !self.position.is_known() {
+        if self.pending.held.is_empty() {
+            self.give_up_received_record(out);
+        } else if !self.position.is_known() {
             self.start_at_first_held(out);
         } else if self.is_confirmed() {
             self.give_up_gap(out);
@@ -407,8 +416,8 @@ impl Reassembly<'_> {
     }
 
     /// Notes that the other side, in a segment without payload, acknowledges bytes that are missing.
-    pub(crate) fn note_received(&mut self, acknowledgement: u32) {
-        self.pending.unseen.get_or_insert_default().add_received(acknowledgement, self.position.next);
+    pub(crate) fn note_received(&mut self, acknowledgement: u32, time_ns: i64) {
+        self.pending.unseen.get_or_insert_default().add_received(acknowledgement, time_ns, self.position.next);
     }
 
     /// Gives up the bytes behind those that were seen, if it is confirmed that there are any.
@@ -423,8 +432,19 @@ impl Reassembly<'_> {
         };
         if missing > 0 && self.position.is_known() {
             self.position.start_gap(missing);
-            out.gap(missing, time_ns);
+            out.gap(missing, if unseen.is_unanswered() { time_ns } else { unseen.received_ns });
             self.position.next = self.position.next.wrapping_add(missing as u32);
+        }
+    }
+
+    /// Gives up the rest of the open record, if the other side has it.
+    fn give_up_received_record(&mut self, out: &mut impl OrderedStream) {
+        let Some(record) = self.context.record else { return };
+        let received_ns = self.pending.received_ns(record, self.position.next);
+        if let Some((time_ns, left)) = received_ns.zip(record.left()) {
+            self.position.start_gap(left.into());
+            out.gap(left.into(), time_ns);
+            self.release_from(self.position_of(self.position.next.wrapping_add(left)), out);
         }
     }
 

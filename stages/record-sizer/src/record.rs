@@ -62,11 +62,20 @@ pub(crate) struct OpenRecord {
     pub(crate) header: Option<[u8; HEADER]>,
 }
 
+impl OpenRecord {
+    /// How many bytes of it are to come, where its header was seen.
+    pub(crate) fn left(self) -> Option<u32> {
+        let [.., high, low] = self.header?;
+        let whole = HEADER as u32 + u32::from(u16::from_be_bytes([high, low]));
+        whole.checked_sub(self.bytes).filter(|left| *left > 0)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SizedRecord {
     pub(crate) header: Header,
     pub(crate) start_ns: i64,
-    /// When its last byte was captured.
+    /// When its last byte was captured, or known to be sent.
     pub(crate) time_ns: i64,
 }
 
@@ -82,7 +91,7 @@ impl SizedRecord {
 pub(crate) struct RecordWalker {
     /// When the first byte of the present record was captured.
     pub(crate) start_ns: i64,
-    /// When the last byte of the stream was captured.
+    /// When the last byte of the stream was captured, or known to be sent.
     pub(crate) last_ns: i64,
     pub(crate) state: WalkerState,
 }
@@ -223,7 +232,9 @@ impl RecordWalker {
         if chunk.is_empty() { Step::More } else { Step::Hidden }
     }
 
-    pub(crate) fn gap(&mut self, length: u64) -> GapEffect {
+    /// Passes over missing bytes, which were sent by `time_ns`.
+    pub(crate) fn gap(&mut self, length: u64, time_ns: i64) -> GapEffect {
+        self.last_ns = self.last_ns.max(time_ns);
         match self.state {
             WalkerState::Body { header, left } if length <= left.into() => {
                 self.state = WalkerState::Body { header, left: left - length as u16 };

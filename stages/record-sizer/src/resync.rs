@@ -196,12 +196,12 @@ impl BoundarySearch {
     }
 
     /// Passes over missing bytes; returns the records whose proof is among them.
-    pub(crate) fn gap(&mut self, length: u64) -> Vec<SizedRecord> {
+    pub(crate) fn gap(&mut self, length: u64, time_ns: i64) -> Vec<SizedRecord> {
         self.tail.clear();
         let mut unproven = Vec::new();
         let version = self.version;
         self.candidates.retain_mut(|candidate| {
-            let record = match candidate.walker.gap(length) {
+            let record = match candidate.walker.gap(length, time_ns) {
                 GapEffect::WithinBody => return true,
                 GapEffect::PastRecord(record) => Some(record),
                 GapEffect::HeaderLost => candidate.record,

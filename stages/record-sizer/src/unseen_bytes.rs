@@ -1,5 +1,6 @@
 //! What packets without payload say of bytes behind those that were seen of a direction. They may still come, and are given
-//! up only with the connection; one packet alone may be forged.
+//! up only with the connection, for one packet alone may be forged; but those that the header of an open record promises
+//! as soon as the other side has them.
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
@@ -17,11 +18,13 @@ pub(crate) struct UnseenBytes {
     /// The greatest two numbers that the other side has acknowledged, which may be the same, the greater one first. A number
     /// may count a FIN that was not seen.
     received: [Option<u32>; 2],
+    /// When the greatest was seen first.
+    pub(crate) received_ns: i64,
 }
 
 impl UnseenBytes {
     pub(crate) fn is_empty(self) -> bool {
-        self == Self::default()
+        self.sent.or(self.sent_again).is_none() && self.is_unanswered()
     }
 
     pub(crate) fn is_unanswered(self) -> bool {
@@ -44,15 +47,26 @@ impl UnseenBytes {
         self.sent_again = Some(self.sent_again.filter(|again| is_after(*again, lesser)).unwrap_or(lesser));
     }
 
-    pub(crate) fn add_received(&mut self, number: u32, next: u32) {
+    pub(crate) fn add_received(&mut self, number: u32, time_ns: i64, next: u32) {
         let [greatest, second] = self.received;
         let is_after =
             |known: Option<u32>| known.is_none_or(|known| number.wrapping_sub(next) >= known.wrapping_sub(next));
         if is_after(greatest) {
+            self.received_ns = if greatest == Some(number) { self.received_ns } else { time_ns };
             self.received = [Some(number), greatest];
         } else if is_after(second) {
             self.received = [greatest, Some(number)];
         }
+    }
+
+    /// When the other side was seen to have received all before this number, which is near `next`.
+    pub(crate) fn received_before(self, number: u32, next: u32) -> Option<i64> {
+        let [greatest, _] = self.received;
+        (beyond(greatest?, next) >= beyond(number, next)).then_some(self.received_ns)
+    }
+
+    pub(crate) fn go_back(&mut self, time_ns: i64) {
+        self.received_ns = self.received_ns.min(time_ns);
     }
 
     /// How many bytes are missing by two packets of their sender, where the capture holds none of the other side.

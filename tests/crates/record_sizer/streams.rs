@@ -307,6 +307,59 @@ fn acknowledgement_of_another_flow_ends_an_overdue_wait() {
 }
 
 #[test]
+fn record_whose_end_is_missing_comes_once_the_other_side_has_it() {
+    let bytes = stream(&[(23, 80), (23, 2000)], &mut Noise(10));
+    let opening = segment(FROM, 900, &stream(&[(23, 60)], &mut Noise(11)), MILLISECOND);
+    let acknowledgement =
+        OwnedSegment { acknowledgement: Some(1 + bytes.len() as u32), ..segment(FROM, 965, &[], 40 * MILLISECOND) };
+    let other = |time_ns| OwnedSegment { flow: 2, ..segment(TO, 1, &stream(&[(23, 50)], &mut Noise(12)), time_ns) };
+    let next = segment(TO, 1 + bytes.len() as u32, &stream(&[(23, 40)], &mut Noise(13)), 30_000 * MILLISECOND);
+    let times = |rows: &[OwnedSegment]| -> Vec<(u64, u32, i64)> {
+        let frames = size(rows);
+        assert_eq!(notices(&frames).iter().filter(|what| **what == "gap").count(), 1);
+        let records =
+            frames.iter().filter_map(|frame| if let Frame::Record(record) = frame { Some(record) } else { None });
+        let records = records.filter(|record| record.direction == TO);
+        records.map(|record| (record.flow, record.length, record.time_ns / MILLISECOND)).collect()
+    };
+    let begin = [syn(TO, 0, 0), segment(TO, 1, &bytes[..1400], 20 * MILLISECOND), opening];
+    let rows = [&begin[..], &[acknowledgement, other(3_500 * MILLISECOND), next.clone()]].concat();
+    let received = [(1, 80, 20), (1, 2000, 40), (2, 50, 3_500), (1, 40, 30_000)];
+    assert_eq!(times(&rows), received);
+    assert_eq!(times(&rows[..5]), received[..3], "also without more data");
+    // What follows shows it at last, and no record comes with a time that is long over.
+    let rows = [&begin[..], &[other(3_500 * MILLISECOND), next]].concat();
+    assert_eq!(times(&rows), [(1, 80, 20), (2, 50, 3_500), (1, 2000, 30_000), (1, 40, 30_000)]);
+}
+
+#[test]
+fn records_wait_for_the_hole_before_them_and_for_no_later_one() {
+    let mut rows = one_segment_per_record(TO, 1, &[(23, 50); 60], &mut Noise(14));
+    // A hole each two seconds, before the one before it is given up.
+    for (number, row) in rows.iter_mut().enumerate() {
+        row.time_ns = number as i64 * 500 * MILLISECOND;
+    }
+    let mut number = 0;
+    rows.retain(|_| {
+        number += 1;
+        number % 4 != 0
+    });
+    let mut sizer = RecordSizer::new(&Options::default()).unwrap();
+    let mut found = 0;
+    for row in &rows {
+        let mut frames = Vec::new();
+        sizer.process(batch(std::slice::from_ref(row)).into(), &mut frames).unwrap();
+        for frame in frames {
+            if let Frame::Record(record) = frame {
+                assert!(row.time_ns - record.time_ns <= 4_000 * MILLISECOND, "{record:?} at {}", row.time_ns);
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 30, "{found}");
+}
+
+#[test]
 fn floods_of_connections_are_evicted() {
     let mut noise = Noise(8);
     let all = session(3, &mut noise);

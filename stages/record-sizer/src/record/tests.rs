@@ -53,11 +53,11 @@ fn hidden_bodies_are_skipped_and_hidden_headers_end_the_walk() {
 #[test]
 fn gaps_within_and_past_a_body_are_distinguished() {
     let mut walker = RecordWalker::default();
-    assert_eq!(walker.gap(1), GapEffect::HeaderLost);
+    assert_eq!(walker.gap(1, 0), GapEffect::HeaderLost);
     walk(&mut walker, chunk(&[23, 3, 3, 0, 9, 1], 0, 4));
     assert!(walker.is_inside_record());
-    assert_eq!(walker.gap(7), GapEffect::WithinBody);
+    assert_eq!(walker.gap(7, 0), GapEffect::WithinBody);
     let mut past = walker;
-    assert!(matches!(past.gap(2), GapEffect::PastRecord(SizedRecord { start_ns: 4, time_ns: 4, .. })));
+    assert!(matches!(past.gap(2, 0), GapEffect::PastRecord(SizedRecord { start_ns: 4, time_ns: 4, .. })));
     assert_eq!(walk(&mut walker, chunk(&[1], 0, 6)), [(9, 4, 6)]);
 }

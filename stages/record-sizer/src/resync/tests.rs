@@ -58,7 +58,7 @@ fn record_with_hidden_proof_counts_only_after_records_of_its_version() {
         let SearchOutcome::Nothing { unproven, .. } = search.chunk(hidden) else { panic!() };
         assert_eq!(unproven.len(), expected);
         search.chunk(chunk(&[23, 3, 3, 1, 0, 7]));
-        assert_eq!(search.gap(10_000).len(), expected);
+        assert_eq!(search.gap(10_000, 0).len(), expected);
     }
 }
 
