@@ -289,7 +289,10 @@ impl CommandSegmenter {
             roles.push(ClassifiedRecord::new(record, class, as_report));
         }
         match as_report {
-            RecordClass::CommandStart => self.counts.reports += 1,
+            RecordClass::CommandStart => {
+                self.counts.reports += 1;
+                return Ok(());
+            }
             RecordClass::CommandPart | RecordClass::Reply => return Ok(()),
             _ => {}
         }

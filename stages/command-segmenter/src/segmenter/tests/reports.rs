@@ -57,6 +57,22 @@ fn both_finds_commands_with_their_replies_and_reports_that_are_no_replies() {
 }
 
 #[test]
+fn each_record_is_counted_once_with_both() {
+    let mut records = traffic();
+    records.sort_by_key(|record| record.time_ns);
+    let mut segmenter = CommandSegmenter::new(&options(CommandDirection::Both)).unwrap();
+    let mut found = process(&mut segmenter, records.iter().cloned());
+    segmenter.finish(&mut found).unwrap();
+    let counters = segmenter.counters();
+    let of = |names: &[&str]| -> u64 {
+        counters.iter().filter(|(name, _)| names.contains(name)).map(|(_, count)| count).sum()
+    };
+    assert_eq!((of(&["reports"]), of(&["commands"])), (10, 10), "{counters:?}");
+    // The others confirm the reports.
+    assert_eq!(of(&["reports", "commands", "replies", "keep_alives", "tiny", "unprompted"]), records.len() as u64 - 10);
+}
+
+#[test]
 fn a_state_that_comes_long_after_its_command_is_a_report_with_both() {
     let late = [to(0, 150), from(60, 45), from(9 * SECOND, 105), to(9 * SECOND + 100, 30)];
     let records = times(5).flat_map(|at| command(at + MINUTE, 150)).chain(late).collect();
