@@ -93,6 +93,28 @@ fn flip(file: &Path) {
 }
 
 #[test]
+fn a_damaged_capture_that_was_renamed_is_named_as_it_is_now() {
+    let home = Rotated::of(3);
+    home.write(0..3);
+    let content = home.content(1);
+    write(&home.path("hall"), "home.pcap.998", &content[..content.len() - 5]);
+    let records = |out: &str| -> Vec<Vec<u8>> {
+        assert_eq!(home.archive(out).output().unwrap().status.code(), Some(1));
+        home.kept(out, ".zst").iter().map(|file| fs::read(file).unwrap()).collect()
+    };
+    let before = records("out");
+    for number in 997..1000 {
+        fs::rename(home.path(&format!("hall/home.pcap.{number}")), home.path(&format!("hall/{number}"))).unwrap();
+    }
+    describe_later(&home.path("out"));
+    let made = home.made("out");
+    let after = records("out");
+    assert!(after == records("fresh") && after != before);
+    let again = home.made("out").into_iter().filter(|(name, time)| name.ends_with(".zst") && made[name] != *time);
+    assert_eq!(again.count(), 1, "only its unit is made again");
+}
+
+#[test]
 fn a_new_file_is_read_alone() {
     let home = Rotated::of(6);
     home.write(0..5);
