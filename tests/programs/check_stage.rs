@@ -7,9 +7,10 @@ use std::thread;
 use support::segmenters;
 
 use serde_json::Value;
-use support::programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, write};
+use support::programs::{self, GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, write};
 
 fn check(arguments: &[&str], command: &[String]) -> Output {
+    programs::signals_end_programs();
     // With this variable Python does not buffer its output.
     sizeleak("check-stage").env_remove("PYTHONUNBUFFERED").args(arguments).arg("--").args(command).output().unwrap()
 }

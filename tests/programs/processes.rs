@@ -59,7 +59,7 @@ struct StubbornRun {
 
 impl StubbornRun {
     fn new(folder: &Path, trap: &str) -> Self {
-        programs::hang_up_ends_programs();
+        programs::signals_end_programs();
         let ids = folder.join("ids");
         let sleep = format!("sleep 1000 & echo $! >> {0}; cat > /dev/null; wait", ids.display());
         let script = format!("{trap} echo $$ >> {}; {sleep}", ids.display());
@@ -140,7 +140,7 @@ fn assert_hang_up_ends_all(trap: &str) {
 
 #[test]
 fn hang_up_keeps_what_was_read_until_then() {
-    programs::hang_up_ends_programs();
+    programs::signals_end_programs();
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
     let mut child = start(program("capture").arg("-"));
     let input = supply(&mut child, capture);

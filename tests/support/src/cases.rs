@@ -13,7 +13,7 @@ use similar::TextDiff;
 
 use crate::archive_home;
 use crate::home::Home;
-use crate::programs::{root, shell};
+use crate::programs::{root, shell, signals_end_programs};
 use crate::transcript::printed;
 
 /// Fails where a command of a page prints something else than the page says, and shows the difference.
@@ -21,6 +21,7 @@ use crate::transcript::printed;
 /// `INSTA_UPDATE=always` writes what is printed into the page.
 #[track_caller]
 pub fn assert_hold(page: &str) {
+    signals_end_programs();
     let file = root().join(format!("tests/cases/{page}.md"));
     let expected = fs::read_to_string(&file).unwrap();
     let found = with_what_is_printed(&expected);

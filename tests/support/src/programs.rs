@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::SIGHUP;
+use signal_hook::consts::{SIGHUP, SIGINT};
 
 /// The gateway's address in the bundled home and in every simulated one.
 pub const GATEWAY: &str = "192.168.1.20";
@@ -171,10 +171,12 @@ fn within_patience<T>(child: Child, work: impl FnOnce(Child) -> T) -> T {
     worked
 }
 
-/// Lets programs that are started from now on die of SIGHUP, also where tests run under `nohup`: a program inherits that a
-/// signal is ignored, not that it is handled.
-pub fn hang_up_ends_programs() {
-    signal_hook::flag::register(SIGHUP, Arc::default()).unwrap();
+/// Lets programs that are started from now on die of SIGHUP and SIGINT, also where tests run under `nohup` or in the
+/// background of a shell: a program inherits that a signal is ignored, not that it is handled.
+pub fn signals_end_programs() {
+    for signal in [SIGHUP, SIGINT] {
+        signal_hook::flag::register_conditional_default(signal, Arc::new(true.into())).unwrap();
+    }
 }
 
 /// Runs a program with these bytes on its stdin.
