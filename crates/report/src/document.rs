@@ -9,9 +9,6 @@ use sizeleak_text::percent;
 /// A value that is not known.
 pub const NONE: &str = "–";
 
-/// Sums of probabilities are exact up to this.
-const ROUNDING: f64 = 1e-9;
-
 /// A share that is shown as less than the least that has digits, and not as rounding.
 const LEAST: f64 = 1e-6;
 
@@ -171,8 +168,6 @@ impl Value {
             Self::Count(number) => thousands(*number),
             Self::Number(number, digits) => format!("{number:.digits$}"),
             Self::Change(change, digits) => format!("{:+.digits$}", change + 0.0),
-            // What differs from all by rounding is all.
-            Self::Share(share) | Self::Sum(share) if *share > 1.0 - ROUNDING && *share < 1.0 => percent(1.0),
             Self::Share(share) => percent(*share),
             Self::Sum(share) if *share > 0.0 => percent(share.max(LEAST)),
             Self::Sum(_) => percent(0.0),

@@ -82,7 +82,7 @@ settings! {
 
 impl Scenario {
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| {
+        let mut scenario: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let before = text.get(..start).unwrap_or(text);
             ScenarioError::Syntax {
@@ -91,6 +91,11 @@ impl Scenario {
                 reason: error.message().to_owned(),
             }
         })?;
+        let most = &mut scenario.command.most_actions;
+        if *most == CommandSettings::default().most_actions {
+            // A home need not say that it is small.
+            *most = scenario.devices.iter().map(|device| device.count).fold(0, u32::saturating_add).clamp(1, *most);
+        }
         scenario.check().map_err(|fault| fault.in_text(text))?;
         Ok(scenario)
     }

@@ -158,7 +158,7 @@ pub fn counted(count: impl Copy + Display + PartialEq + From<bool>, one: &str, m
     format!("{count} {word}")
 }
 
-/// A greater share is shown as one, however small it is; less is what sums of probabilities are off by.
+/// A share that differs from nothing or all by more is shown so; less is what sums of probabilities are off by.
 const NOTHING: f64 = 1e-9;
 
 /// A share in percent. Only 1 is shown as 100 %, and only nothing as 0 %.
@@ -167,7 +167,7 @@ pub fn percent(share: f64) -> String {
     if share > NOTHING && percent < 0.05 {
         return "< 0.1 %".to_owned();
     }
-    let shown = if share < 1.0 { percent.min(99.9) } else { percent };
+    let shown = if share < 1.0 - NOTHING { percent.min(99.9) } else { percent };
     format!("{shown:.1} %")
 }
 
@@ -311,6 +311,9 @@ mod tests {
 
     #[test]
     fn less_than_all_is_never_100_percent() {
-        assert_eq!([1.0, 0.9999, 0.9123, 0.0].map(percent), ["100.0 %", "99.9 %", "91.2 %", "0.0 %"]);
+        assert_eq!(
+            [1.0, 1.0 - 1e-15, 0.9999, 0.9123, 0.0].map(percent),
+            ["100.0 %", "100.0 %", "99.9 %", "91.2 %", "0.0 %"]
+        );
     }
 }

@@ -10,10 +10,7 @@ use rustls::pki_types::ServerName;
 
 use sizeleak_model::policies::PaddingPolicy;
 
-use super::{
-    ActionValue, CommandSettings, Compression, DurationRange, Framing, PaddingLayer, Parameter, ReplyMode, Scenario,
-    Version,
-};
+use super::{ActionValue, Compression, DurationRange, Framing, PaddingLayer, Parameter, ReplyMode, Scenario, Version};
 use crate::ScenarioError;
 
 const MAX_COMMANDS: u32 = 100_000;
@@ -191,12 +188,10 @@ impl Scenario {
         let value = format_args!("so great that devices have {actions} actions");
         wanted("device.count", value, actions <= MAX_ACTIONS_OF_DEVICES, text)?;
         let most = self.command.most_actions;
-        let by_default = if most == CommandSettings::default().most_actions { ", its default" } else { "" };
-        let value = format_args!("{most}{by_default}");
         let text = format_args!(
             "between 1 and {total}, the number of devices; write `most-actions = {total}` below `[command]`"
         );
-        wanted("command.most-actions", value, (1..=total).contains(&most), text)?;
+        wanted("command.most-actions", most, (1..=total).contains(&most), text)?;
         self.check_actions()
     }
 
