@@ -259,7 +259,8 @@ fn read_rows(
         // Commands were given in the order of the rows from the last one up, also those of one time.
         rows.reverse();
     }
-    let mut labels = Labels { rows, is_to_the_minute: times.is_to_the_minute(), ..Labels::default() };
+    let notes = Vec::from_iter(times.doubts());
+    let mut labels = Labels { rows, is_to_the_minute: times.is_to_the_minute(), notes, ..Labels::default() };
     if !faults.is_empty() {
         let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
         let more = if count > MAX_FAULTS { "; …" } else { "" };

@@ -5,14 +5,16 @@
 //! times of a file have the same unit. Dates with a time of day are RFC 3339 or ISO 8601, with `T` or a blank between,
 //! with seconds or without, or have one [`DateFormat`] in all the file, as spreadsheets and people write dates.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::fmt::strtime;
 use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
+use sizeleak_text::{counted, listed};
 
 use crate::labels::error::{LabelError, short};
 
@@ -22,6 +24,9 @@ const MINUTE_NS: i64 = 60_000_000_000;
 
 /// This many times on whole minutes are no accident.
 const MIN_WHOLE_MINUTES: usize = 2;
+
+/// The most times in doubt that are named.
+const MAX_DOUBTS: usize = 3;
 
 /// The units of epoch times: up to which number, their names, and their decimals down to the nanosecond.
 const UNITS: [(u64, &str, usize); 4] = [
@@ -61,13 +66,26 @@ pub(crate) struct TimeReader<'a> {
     are_whole_minutes: bool,
     /// Whether all times have been written without seconds.
     are_without_seconds: bool,
+    /// The times that may be an hour off, by date, each with its line: no row tells which of two passes over the hour it is
+    /// of.
+    doubtful: BTreeMap<Date, Vec<(u64, i64)>>,
 }
 
 impl<'a> TimeReader<'a> {
     /// A reader; `zone` is that of times that name none, `format` that of dates.
     pub(crate) fn new(zone: Option<&'a LabelZone>, format: Option<DateFormat>, order: RowOrder) -> Self {
-        let (are_whole_minutes, are_without_seconds) = (true, true);
-        Self { zone, format, order, unit: None, before: None, times: 0, are_whole_minutes, are_without_seconds }
+        let (are_whole_minutes, are_without_seconds, doubtful) = (true, true, BTreeMap::new());
+        Self {
+            zone,
+            format,
+            order,
+            unit: None,
+            before: None,
+            times: 0,
+            are_whole_minutes,
+            are_without_seconds,
+            doubtful,
+        }
     }
 
     /// The next time, in nanoseconds since the epoch.
@@ -89,6 +107,23 @@ impl<'a> TimeReader<'a> {
     pub(crate) fn is_to_the_minute(&self) -> bool {
         let is_accident = self.times < MIN_WHOLE_MINUTES && !self.are_without_seconds;
         self.times > 0 && self.are_whole_minutes && !is_accident
+    }
+
+    /// A sentence about the times that may be an hour off.
+    pub(crate) fn doubts(&self) -> Option<String> {
+        let times = self.doubtful.values().flatten().map(|(line, time)| {
+            let time = Timestamp::from_nanosecond((*time).into());
+            time.map_or_else(|_| format!("line {line}"), |time| format!("line {line} (taken for {time})"))
+        });
+        let count = times.clone().count();
+        (count > 0).then(|| {
+            format!(
+                "{} of an hour that the clock showed twice, and may be an hour off, since no other row tells which of the two \
+                 is meant: {}; write such times with their offset from UTC (02:30+01:00)",
+                counted(count, "row is", "rows are"),
+                listed(times, MAX_DOUBTS)
+            )
+        })
     }
 
     fn epoch(&mut self, number: &EpochNumber<'_>, text: &str, line: u64) -> Result<i64, LabelError> {
@@ -126,7 +161,7 @@ impl<'a> TimeReader<'a> {
         self.in_zone(self.zone, local, text, line)
     }
 
-    fn in_zone(&self, zone: Option<&LabelZone>, local: DateTime, text: &str, line: u64) -> Result<i64, LabelError> {
+    fn in_zone(&mut self, zone: Option<&LabelZone>, local: DateTime, text: &str, line: u64) -> Result<i64, LabelError> {
         let fault = || LabelError::no_time(line, text);
         let zone = zone.ok_or_else(|| {
             let text = short(text);
@@ -146,7 +181,15 @@ impl<'a> TimeReader<'a> {
                     RowOrder::OldestFirst => self.before.is_some_and(|before| before > earlier),
                     RowOrder::NewestFirst => self.before.is_none_or(|before| before >= later),
                 };
-                Ok(if is_second { later } else { earlier })
+                let time = if is_second { later } else { earlier };
+                // A row that goes on from within the hour shows where one pass ends, for those before it too.
+                let goes_on = self.before.is_some_and(|before| (earlier..=later).contains(&before));
+                if goes_on && is_second == (self.order == RowOrder::OldestFirst) {
+                    self.doubtful.remove(&local.date());
+                } else {
+                    self.doubtful.entry(local.date()).or_default().push((line, time));
+                }
+                Ok(time)
             }
             AmbiguousOffset::Gap { .. } => {
                 let text = short(text);
@@ -413,6 +456,37 @@ mod tests {
             }
             assert!(backward.is_sorted() && forward.is_sorted(), "{last}");
         }
+    }
+
+    #[test]
+    fn times_that_a_clock_shows_twice_are_in_doubt_unless_another_row_tells_of_which_pass_they_are() {
+        let zone = "Europe/Berlin".parse().unwrap();
+        let doubts = |texts: &[&str], order| {
+            let mut reader = TimeReader::new(Some(&zone), None, order);
+            texts.iter().zip(2..).for_each(|(text, line)| assert!(reader.read(text, line).is_ok()));
+            reader.doubts().unwrap_or_default()
+        };
+        let (oldest, newest) = (RowOrder::OldestFirst, RowOrder::NewestFirst);
+        for (texts, order, [lines, time]) in [
+            (&["2026-10-25 02:30"][..], oldest, ["1 row is", "line 2 (taken for 2026-10-25T00:30:00Z)"]),
+            (
+                &["2026-10-25 03:30", "2026-10-25 02:30"],
+                newest,
+                ["1 row is", "line 3 (taken for 2026-10-25T01:30:00Z)"],
+            ),
+            (&["2026-10-25 02:10", "2026-10-25 02:10", "2026-10-25 03:00"], oldest, ["2 rows are", "line 3 (taken"]),
+            // As a log shows it that is sorted by device.
+            (&["2026-12-25 02:10", "2026-10-25 02:10"], oldest, ["1 row is", "line 3 (taken"]),
+            (&["2025-10-26 02:50", "2026-10-25 02:50", "2026-10-25 02:10"], oldest, ["1 row is", "line 2 (taken"]),
+        ] {
+            let said = doubts(texts, order);
+            assert!(said.starts_with(lines) && said.contains(time), "{texts:?}: {said}");
+        }
+        let passes = ["2026-10-25 02:10", "2026-10-25 02:50", "2026-10-25 02:20", "2026-10-25 02:50"];
+        assert_eq!(doubts(&passes, oldest), "");
+        let newest_first: Vec<&str> = passes.iter().rev().copied().collect();
+        assert_eq!(doubts(&newest_first, newest), "");
+        assert_eq!(doubts(&["2026-10-25 02:30+01:00", "2026-10-25 01:59", "2026-10-25 03:00"], oldest), "");
     }
 
     #[test]
