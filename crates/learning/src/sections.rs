@@ -66,19 +66,23 @@ struct LabelOfGroup {
 /// The share of labels that are as near to their commands as labels usually are.
 const USUALLY_NEAR: f64 = 0.98;
 
-/// The rows of labels of two groups that may as well have each other's command: both would be as near as labels usually are.
-fn of_either(together: &[LabelOfGroup]) -> BTreeSet<usize> {
-    let mut distances: Vec<u64> = together.iter().map(|pair| pair.times[0].abs_diff(pair.times[1])).collect();
+/// The rows of labels of two groups that may as well have each other's command: both would be as near as labels usually are,
+/// or as these are now; or `within` so many nanoseconds.
+fn of_either(together: &[LabelOfGroup], within: u64) -> BTreeSet<usize> {
+    let distance = |pair: &LabelOfGroup| pair.times[0].abs_diff(pair.times[1]);
+    let mut distances: Vec<u64> = together.iter().map(distance).collect();
     distances.sort_unstable();
-    let usual = distances.get((USUALLY_NEAR * distances.len() as f64) as usize).copied().unwrap_or(0);
+    let usual = distances.get((USUALLY_NEAR * distances.len() as f64) as usize).copied().unwrap_or(0).max(within);
+    let farthest = distances.last().copied().unwrap_or(0).max(usual);
     let mut in_order: Vec<&LabelOfGroup> = together.iter().collect();
     in_order.sort_by_key(|pair| pair.times[1]);
     let mut found = BTreeSet::new();
     for (at, one) in in_order.iter().enumerate() {
-        let later = in_order[at + 1..].iter().take_while(|other| other.times[1].abs_diff(one.times[1]) <= 2 * usual);
+        let later = in_order[at + 1..].iter().take_while(|other| other.times[1].abs_diff(one.times[1]) <= 2 * farthest);
         for other in later.filter(|other| other.group != one.group) {
             let crossed = [one.times[0].abs_diff(other.times[1]), other.times[0].abs_diff(one.times[1])];
-            if crossed.iter().all(|far| *far <= usual) {
+            let near = usual.max(distance(one)).max(distance(other));
+            if crossed.iter().all(|far| *far <= near) {
                 found.extend([one.row, other.row]);
             }
         }
@@ -167,7 +171,16 @@ impl TrainingSet<'_> {
             return Ok(groups.into_iter().map(|group| group.section).collect());
         }
         let together = self.together(&groups)?;
-        let of_either = of_either(&together);
+        let tolerance_ns = self.tolerance.nanoseconds().unsigned_abs();
+        let [usually, at_all] = [0, tolerance_ns].map(|within| of_either(&together, within));
+        let of_others = |at: usize| self.actions_of_others(&together, [&usually, &at_all], at);
+        let of_others: Vec<BTreeSet<usize>> = (0..groups.len()).map(of_others).collect();
+        let is_of_others = |one: &&LabelOfGroup| {
+            let counts = self.labels.labels().rows.get(one.row).map_or(&[][..], |row| &row.counts);
+            of_others[one.group].iter().any(|action| counts.get(*action).is_some_and(|count| *count > 0))
+        };
+        let crossed = together.iter().filter(is_of_others).map(|one| one.row);
+        let of_either: BTreeSet<usize> = usually.iter().copied().chain(crossed).collect();
         let remark = (!of_either.is_empty()).then(|| {
             let (count, lines) = (of_either.len(), self.labels.lines(&of_either.iter().copied().collect::<Vec<_>>()));
             format!(
@@ -181,7 +194,8 @@ impl TrainingSet<'_> {
             if others.is_empty() {
                 return group.section;
             }
-            let own = TrainingSet { labels: &self.labels.without(&others), ..*self };
+            let labels = self.labels.without(&others).without_actions(&of_others[at]);
+            let own = TrainingSet { labels: &labels, ..*self };
             // Where what is left teaches nothing, all labels have to.
             let Ok(mut section) = own.section(&group.commands, services, group.services) else { return group.section };
             section.remarks.extend(remark.clone());
@@ -201,6 +215,34 @@ impl TrainingSet<'_> {
             Some(LabelOfGroup { row: *row, command, group, times: [*labels.get(*row)?, *times.get(*at)?] })
         };
         Ok(self.labels.matching(&times, self.tolerance)?.pairs.iter().filter_map(pair).collect())
+    }
+
+    /// The actions that no label of this group has but those that `at_all` may be of another, which has them so often that
+    /// the other labels would have them, too, if they were of the same devices.
+    fn actions_of_others(
+        &self,
+        together: &[LabelOfGroup],
+        [usually, at_all]: [&BTreeSet<usize>; 2],
+        at: usize,
+    ) -> BTreeSet<usize> {
+        let Labels { actions, rows, .. } = self.labels.labels();
+        let groups: BTreeSet<usize> = together.iter().map(|one| one.group).collect();
+        let is_of_others = |action: &usize| {
+            let has =
+                |row: usize| rows.get(row).and_then(|row| row.counts.get(*action)).is_some_and(|count| *count > 0);
+            let of_group =
+                |group: usize| together.iter().map(|one| (one.group, one.row)).filter(move |own| own.0 == group);
+            let certain = |group| of_group(group).map(|(_, row)| row).filter(move |row| !usually.contains(row));
+            // How likely a label of the other group is without it, by Laplace's rule.
+            let without = |group: usize| {
+                let with = certain(group).filter(|row| has(*row)).count();
+                (certain(group).count() - with + 1) as f64 / (certain(group).count() + 2) as f64
+            };
+            let others = certain(at).filter(|row| !has(*row)).count() as f64;
+            certain(at).filter(|row| has(*row)).all(|row| at_all.contains(&row))
+                && groups.iter().filter(|group| **group != at).any(|group| without(*group).powf(others) <= SIGNIFICANT)
+        };
+        (0..actions.len()).filter(is_of_others).collect()
     }
 
     /// The rows of labels that are of other groups than this one. An event that has a command on each of two connections
@@ -442,13 +484,15 @@ mod tests {
         let usual = |(row, second): (usize, i64)| pair(row, row % 2, [second * 1000, second * 1000 + 30]);
         let rows = |more: Vec<LabelOfGroup>| -> Vec<usize> {
             let together: Vec<LabelOfGroup> = (0..100).zip(0..).map(usual).chain(more).collect();
-            of_either(&together).into_iter().collect()
+            of_either(&together, 0).into_iter().collect()
         };
         assert_eq!(rows(vec![]), [0; 0]);
         let near = |group: usize| vec![pair(100, 0, [500_000, 500_020]), pair(101, group, [500_010, 500_030])];
         assert_eq!(rows(near(1)), [100, 101]);
         assert_eq!(rows(near(0)), [0; 0], "of one group, their order tells them apart");
         assert_eq!(rows(vec![pair(100, 0, [500_000, 500_020]), pair(101, 1, [500_015, 500_040])]), [0; 0]);
+        let far = vec![pair(100, 0, [500_000, 500_090]), pair(101, 1, [500_010, 500_090])];
+        assert_eq!(rows(far), [100, 101], "each is as far as from its own");
     }
 
     /// The devices of two services are commanded at the same time; a label is sometimes nearer to the other's command.
@@ -490,6 +534,10 @@ mod tests {
             let learned: Vec<Vec<usize>> = sections.iter().map(|section| section.occurrences.clone()).collect();
             let expected = if has_both { [vec![60, 30], vec![60, 30]] } else { [vec![60, 30], vec![60]] };
             assert_eq!(learned, expected, "{:?}", sections.iter().map(|one| &one.model.actions).collect::<Vec<_>>());
+            // That an action is the other's is no doubt about either.
+            let is_absent =
+                |section: &LearnedModel| format!("{:?}", section.model.learned.warnings).contains("no labelled");
+            assert_eq!(sections.iter().map(is_absent).collect::<Vec<_>>(), [has_both; 2]);
         }
     }
 }

@@ -351,7 +351,9 @@ fn unlabelled_actions(model: &Model, labels: &[String]) -> Option<String> {
     let unlabelled = names.filter(|name| labels.iter().all(|known| known != name)).map(|name| format!("`{name}`"));
     let names = listed(unlabelled, usize::MAX);
     (!names.is_empty()).then(|| {
-        format!("the labels have no column for {names} of the inventory: commands with them will not be recognised")
+        format!(
+            "its labels have no {names}, which the inventory has: commands with such actions will not be recognised"
+        )
     })
 }
 

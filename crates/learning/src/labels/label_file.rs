@@ -258,6 +258,19 @@ impl LabelFile {
         Self { left_out: self.left_out.clone(), ..self.subset(&kept) }
     }
 
+    /// The same without those of some actions, by index, that no row has.
+    pub(crate) fn without_actions(mut self, left_out: &BTreeSet<usize>) -> Self {
+        let Labels { actions, rows, .. } = &mut self.labels;
+        let has = |row: &Label, action: &usize| row.counts.get(*action).is_some_and(|count| *count > 0);
+        for at in left_out.iter().rev() {
+            if *at < actions.len() && !rows.iter().any(|row| has(row, at)) {
+                actions.remove(*at);
+                rows.iter_mut().filter(|row| *at < row.counts.len()).for_each(|row| _ = row.counts.remove(*at));
+            }
+        }
+        self
+    }
+
     /// The same of an experiment whose commands were handed over at these times, in nanoseconds since 1970, those of other
     /// labels included: the message of a label was sent in its turn.
     #[must_use]
