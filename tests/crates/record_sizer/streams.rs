@@ -336,8 +336,8 @@ fn record_whose_end_is_missing_comes_once_the_other_side_has_it() {
 fn records_wait_for_the_hole_before_them_and_for_no_later_one() {
     let mut rows = one_segment_per_record(TO, 1, &[(23, 50); 60], &mut Noise(14));
     // A hole each two seconds, before the one before it is given up.
-    for (number, row) in rows.iter_mut().enumerate() {
-        row.time_ns = number as i64 * 500 * MILLISECOND;
+    for (number, row) in (0..).zip(&mut rows) {
+        row.time_ns = number * 500 * MILLISECOND;
     }
     let mut number = 0;
     rows.retain(|_| {
