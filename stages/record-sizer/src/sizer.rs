@@ -281,7 +281,11 @@ impl RecordSizer {
         self.end(oldest, out)
     }
 
-    fn end(&mut self, connections: Vec<(u64, Connection)>, out: &mut dyn Emit) -> Result<(), Closed> {
+    fn end(
+        &mut self,
+        connections: impl IntoIterator<Item = (u64, Connection)>,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
         for (flow, mut connection) in connections {
             while let Some(successor) = connection.likely_successor(&mut self.findings) {
                 close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;

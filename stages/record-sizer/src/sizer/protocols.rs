@@ -69,7 +69,7 @@ impl RecordSizer {
 
     pub(super) fn end_datagrams(
         &mut self,
-        flows: Vec<(u64, Box<DatagramFlow>)>,
+        flows: impl IntoIterator<Item = (u64, Box<DatagramFlow>)>,
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
         for (flow, known) in flows {
