@@ -14,7 +14,7 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::make_private;
 use sizeleak_platform::telemetry::{Progress, Telemetry};
 
-use crate::archive::description::{DescribedFile, FileVerdict};
+use crate::archive::description::DescribedFile;
 use crate::archive::found_file::check_unchanged;
 use crate::archive::unit_store::{StoredState, UnitDescription, UnitStore, end_key, reading, records_key, unit_name};
 
@@ -122,12 +122,6 @@ impl RecordMaker<'_> {
         let target = self.store.records(name);
         move |error| format!("{} cannot be written: {error}", target.display())
     }
-}
-
-/// The captures that are named by notices among the records of their unit.
-fn damaged(captures: &[DescribedFile]) -> impl Iterator<Item = &str> {
-    let damaged = captures.iter().filter(|capture| capture.file.verdict == FileVerdict::Damaged);
-    damaged.map(|capture| capture.file.path.as_str())
 }
 
 fn has_all_packets(summary: &Summary, captures: &[DescribedFile]) -> bool {
@@ -254,8 +248,7 @@ impl<'a> Chain<'a> {
         let Some(head_ns) = captures.first().map(|first| first.head_ns) else { return Ok(()) };
         let before = self.units.last().and_then(|unit| unit.state.as_ref()).map(|state| state.digest.as_str());
         let key = records_key(self.maker.stages, &captures, before)?;
-        let known = self.maker.store.find(head_ns, &key);
-        let unit = if let Some(known) = known.filter(|known| damaged(&known.captures).eq(damaged(&captures))) {
+        let unit = if let Some(known) = self.maker.store.find(head_ns, &key) {
             self.maker.progress.add(captures.iter().filter_map(|capture| capture.file.bytes).sum());
             self.state = None;
             self.renamed(known, captures)?

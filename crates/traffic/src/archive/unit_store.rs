@@ -17,7 +17,9 @@ use sizeleak_frame::SCHEMA;
 use sizeleak_pipeline::{Checkpoint, MEANING, Mode, Pipeline};
 use sizeleak_text::utc;
 
-use crate::archive::description::{DescribedFile, PartFormat, forget_unsettled, read_checked_json, to_checked_json};
+use crate::archive::description::{
+    DescribedFile, FileVerdict, PartFormat, forget_unsettled, read_checked_json, to_checked_json,
+};
 use crate::archive::layout::{Layout, has_length, remove_file};
 
 /// The derivation of keys; another value invalidates all.
@@ -82,6 +84,8 @@ fn output_key(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> R
         let digest = known.map_or_else(|| digest_of(Path::new(&file.path)), Ok);
         let digest = digest.map_err(|error| format!("{}: {error}", file.path))?;
         read.push(digest.to_string());
+        // A notice names it.
+        read.extend((file.verdict == FileVerdict::Damaged).then(|| file.path.clone()));
     }
     let options: BTreeMap<&String, &toml::Value> =
         source.options.iter().filter(|(option, _)| *option != "files").collect();
