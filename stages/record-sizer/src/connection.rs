@@ -293,6 +293,10 @@ impl Connection {
         findings.incidents.retain(|(_, incident)| busy.may_report(*incident, is_tls));
         let since_ns = busy.streams.both().iter().filter_map(|stream| stream.pending.since_ns()).min();
         let waits = |event: &TlsEvent| since_ns.is_some_and(|since_ns| event.time_ns >= since_ns);
+        let mut known = busy.queue.iter().chain(&findings.events);
+        if busy.queue.len() + findings.events.len() < MAX_QUEUED && known.all(waits) {
+            return busy.queue.append(&mut findings.events);
+        }
         if !busy.queue.is_empty() || findings.events.iter().any(waits) {
             let mut events = std::mem::take(&mut busy.queue);
             events.append(&mut findings.events);
