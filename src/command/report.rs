@@ -185,9 +185,7 @@ impl Given {
         }
         captures.traffic.check()?;
         if let Some(operand) = captures.traffic.operands.first().filter(|_| !labelled) {
-            if operand.path.as_os_str() != "-" {
-                operand.path.metadata().with_context(|| operand.path.display().to_string())?;
-            }
+            operand.path.metadata().with_context(|| operand.path.display().to_string())?;
             return Err(usage!(
                 "captures need labels: name them with `--labels FILE`; without labels, name the answers that `sizeleak run \
                  CAPTURE --model model.toml -o answers.frames` writes"
