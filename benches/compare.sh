@@ -95,7 +95,7 @@ for ((round = 0; round < rounds; round++)); do
             case "${commands[i]}" in *"$file"*) cat "$file" > /dev/null ;; esac
         done
         begin=$EPOCHREALTIME
-        bash -c "${commands[i]}" > /dev/null 2>&1
+        bash -c "${commands[i]}" > /dev/null 2>&1 || { echo "it fails: ${commands[i]}" >&2; exit 1; }
         end=$EPOCHREALTIME
         printf '%s\t%s\n' "${names[i]}" "$(awk "BEGIN { print $end - $begin }")" >> "$results"
     done

@@ -106,7 +106,7 @@ impl Traffic {
         let (source, destination) = other(self.random.random_range(0..OTHERS));
         let payload = &self.filler[..length];
         let (time_us, sequence) = (self.time_us, self.random.random());
-        Wire { time_us, source, destination, sequence, flags: ACK, payload }.write(capture);
+        Wire { time_us, source, destination, sequence, acknowledgement: 0, flags: ACK, payload }.write(capture);
     }
 }
 

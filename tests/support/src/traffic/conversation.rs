@@ -47,10 +47,13 @@ impl Conversation {
     ) {
         let from = if self.opened < 2 { self.opened } else { random.random_range(0..2) };
         let (source, destination) = (self.ends[from], self.ends[1 - from]);
+        let acknowledgement = self.sequences[1 - from];
         let (sequence, unsent) = (&mut self.sequences[from], &mut self.unsent[from]);
+        let segment =
+            Wire { time_us, source, destination, sequence: *sequence, acknowledgement, flags: SYN, payload: &[] };
         if self.opened < 2 {
             self.opened += 1;
-            Wire { time_us, source, destination, sequence: *sequence, flags: SYN, payload: &[] }.write(capture);
+            segment.write(capture);
             *sequence = sequence.wrapping_add(1);
             return;
         }
@@ -68,8 +71,7 @@ impl Conversation {
                 length
             }
         };
-        let payload = &unsent[..length];
-        Wire { time_us, source, destination, sequence: *sequence, flags: PUSH_ACK, payload }.write(capture);
+        Wire { flags: PUSH_ACK, payload: &unsent[..length], ..segment }.write(capture);
         *sequence = sequence.wrapping_add(length as u32);
         unsent.drain(..length);
     }

@@ -13,6 +13,7 @@ pub(crate) struct Wire<'a> {
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
     pub(crate) sequence: u32,
+    pub(crate) acknowledgement: u32,
     pub(crate) flags: u8,
     pub(crate) payload: &'a [u8],
 }
@@ -50,7 +51,8 @@ impl Wire<'_> {
         capture.extend_from_slice(&self.source.port().to_be_bytes());
         capture.extend_from_slice(&self.destination.port().to_be_bytes());
         capture.extend_from_slice(&self.sequence.to_be_bytes());
-        capture.extend_from_slice(&[0, 0, 0, 0, 0x50, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
+        capture.extend_from_slice(&self.acknowledgement.to_be_bytes());
+        capture.extend_from_slice(&[0x50, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
         capture.extend_from_slice(self.payload);
         let length = ((capture.len() - packet) as u32).to_le_bytes();
         capture[start + 8..start + 12].copy_from_slice(&length);
