@@ -14,7 +14,7 @@ use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
-use crate::rivals::{Rivals, Run, StreamPosition, is_near};
+use crate::rivals::{Acknowledged, Rivals, Run, StreamPosition, is_near};
 use crate::session::{Negotiation, SessionKeys, TlsSession};
 use crate::unseen_bytes::beyond;
 
@@ -472,6 +472,7 @@ fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Directio
     StreamContext {
         other_next: other.is_known().then_some(other.next),
         other_acknowledgement: other.acknowledgement(),
+        is_acknowledgement_doubted: other.acknowledged == Acknowledged::LessSince,
         last_ns: own.walker.last_ns,
         record: busy.streams.of(direction).framing.open_record(&own.walker),
     }

@@ -68,6 +68,7 @@ pub(crate) struct StreamContext {
     /// The sequence number of the other direction's next byte, where it is known.
     pub(crate) other_next: Option<u32>,
     pub(crate) other_acknowledgement: Option<u32>,
+    pub(crate) is_acknowledgement_doubted: bool,
     /// When the last byte of this direction was captured.
     pub(crate) last_ns: i64,
     pub(crate) record: Option<OpenRecord>,
@@ -423,7 +424,8 @@ impl Reassembly<'_> {
     /// Gives up the bytes behind those that were seen, if it is confirmed that there are any.
     fn give_up_unseen(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         let unseen = self.pending.unseen.take().map_or_else(UnseenBytes::default, |unseen| *unseen);
-        let accepted = self.context.other_acknowledgement.filter(|_| !self.position.has_jumped);
+        let is_doubted = self.position.has_jumped || self.context.is_acknowledgement_doubted;
+        let accepted = self.context.other_acknowledgement.filter(|_| !is_doubted);
         let missing = match self.context {
             StreamContext { other_next: None, other_acknowledgement: None, .. } if unseen.is_unanswered() => {
                 unseen.sent_twice(self.position.next)

@@ -23,13 +23,13 @@ pub(crate) struct StreamPosition {
     /// The sequence number of the last segment accepted, and its first bytes, by which a repetition is recognised.
     pub(crate) last: u32,
     pub(crate) last_bytes: u32,
-    /// The last acknowledgement number that came with data of this direction, once there was one.
+    /// The greatest acknowledgement number that came with data of this direction, once there was one.
     pub(crate) acknowledgement: u32,
     /// The sequence number at which the last gap starts, once there was one, and its bytes.
     pub(crate) gap_start: u32,
     pub(crate) gap_bytes: u32,
     pub(crate) start: StreamStart,
-    pub(crate) has_acknowledgement: bool,
+    pub(crate) acknowledged: Acknowledged,
     pub(crate) has_gap: bool,
     /// Whether the stream has gone on somewhere else: what was acknowledged before says nothing of it.
     pub(crate) has_jumped: bool,
@@ -42,6 +42,16 @@ pub(crate) enum StreamStart {
     /// It is the first byte that was seen.
     Assumed,
     Syn,
+}
+
+/// What data of a direction has acknowledged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Acknowledged {
+    #[default]
+    Nothing,
+    ThatMuch,
+    /// The data accepted last acknowledges less than the greatest number.
+    LessSince,
 }
 
 impl StreamPosition {
@@ -87,15 +97,17 @@ impl StreamPosition {
     #[inline]
     pub(crate) fn remember_acknowledgement(&mut self, segment: &Segment<'_>) {
         let Some(number) = segment.acknowledgement else { return };
-        // Acknowledgements never go back within a connection.
         let advance = i64::from(number.wrapping_sub(self.acknowledgement).cast_signed());
-        if !self.has_acknowledgement || !(-WINDOW..0).contains(&advance) {
-            (self.acknowledgement, self.has_acknowledgement) = (number, true);
+        // Acknowledgements never go back within a connection: one of the two is wrong, or came late.
+        if self.acknowledged != Acknowledged::Nothing && (-WINDOW..0).contains(&advance) {
+            self.acknowledged = Acknowledged::LessSince;
+        } else {
+            (self.acknowledgement, self.acknowledged) = (number, Acknowledged::ThatMuch);
         }
     }
 
     pub(crate) fn acknowledgement(self) -> Option<u32> {
-        self.has_acknowledgement.then_some(self.acknowledgement)
+        (self.acknowledged != Acknowledged::Nothing).then_some(self.acknowledgement)
     }
 
     /// Notes that a gap starts at the next byte, of this number of bytes, or 0 where it is unknown.

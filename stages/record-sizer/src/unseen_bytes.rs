@@ -89,12 +89,12 @@ impl UnseenBytes {
         let count = |number: Option<u32>| number.map_or(0, |number| beyond(number, next).max(0).unsigned_abs());
         let (sent, accepted) = (count(self.sent), count(accepted));
         let [greatest, second] = self.received.map(|number| count(number).max(accepted));
-        match greatest.max(second) {
-            // Of the FIN that was seen.
-            most if sent > 0 && most == sent + 1 => sent,
-            // Of a FIN, or of nothing.
-            most if sent == 0 && most <= 1 => 0,
-            most => most.min(sent).max(greatest.min(second)),
+        match greatest.min(sent.max(second)) {
+            // With the FIN that was seen.
+            missing if sent > 0 && missing == sent + 1 => sent,
+            // A FIN, or nothing.
+            missing if sent == 0 && missing <= 1 => 0,
+            missing => missing,
         }
     }
 }

@@ -556,6 +556,33 @@ fn a_stream_that_goes_on_elsewhere_is_not_missing_what_was_acknowledged_before()
     }
 }
 
+#[test]
+fn one_wrong_acknowledgement_number_says_of_nothing_that_it_is_missing() {
+    let (mut rows, mut next) = (vec![syn(FROM, 999, 0), syn(TO, 4999, 0)], [1000_u32, 5000]);
+    for at in 0..24_i64 {
+        let bytes = stream(&[(23, 100 + at as u16)], &mut Noise(31));
+        let (own, other, direction) = if at % 2 == 0 { (0, 1, FROM) } else { (1, 0, TO) };
+        let row = pushed(segment(direction, next[own], &bytes, (at + 1) * MILLISECOND));
+        rows.push(OwnedSegment { acknowledgement: Some(next[other]), ..row });
+        next[own] += bytes.len() as u32;
+    }
+    rows.push(empty(FROM, Segment::FIN, next[0], next[1], 30 * MILLISECOND));
+    rows.push(empty(TO, Segment::FIN, next[1], next[0] + 1, 31 * MILLISECOND));
+    rows.push(empty(FROM, 0, next[0] + 1, next[1] + 1, 32 * MILLISECOND));
+    assert_eq!((notices(&size(&rows)), payload(&rows).1), (vec![], 0));
+    // Of data at first, in the middle and near the end, and of packets without.
+    for at in [2, 3, 12, 13, 22, 23, 26, 27, 28] {
+        for wrong in [2, 60_000, 8 << 20, 1 << 30, -1, -600] {
+            let mut rows = rows.clone();
+            let number = &mut rows[at].acknowledgement;
+            *number = number.map(|right| right.wrapping_add_signed(wrong));
+            let frames = size(&rows);
+            assert_eq!((notices(&frames), payload(&rows).1), (vec![], 0), "{at} {wrong}");
+            assert_eq!(records(&frames, FROM).len() + records(&frames, TO).len(), 24, "{at} {wrong}");
+        }
+    }
+}
+
 /// The same segment later.
 fn later(row: OwnedSegment, milliseconds: i64) -> OwnedSegment {
     OwnedSegment { time_ns: row.time_ns + milliseconds * MILLISECOND, ..row }
