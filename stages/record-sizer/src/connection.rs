@@ -469,12 +469,14 @@ impl Connection {
 
 fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Direction) -> StreamContext {
     let (own, other) = (streams.of(direction), streams.of(direction.reversed()).position);
+    let framing = &busy.streams.of(direction).framing;
     StreamContext {
         other_next: other.is_known().then_some(other.next),
         other_acknowledgement: other.acknowledgement(),
         is_acknowledgement_doubted: other.acknowledged == Acknowledged::LessSince,
         last_ns: own.walker.last_ns,
-        record: busy.streams.of(direction).framing.open_record(&own.walker),
+        record: framing.open_record(&own.walker),
+        is_searching: framing.is_searching(),
     }
 }
 

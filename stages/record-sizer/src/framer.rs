@@ -61,6 +61,11 @@ impl Framing {
         if matches!(self, Self::InStep) { walker.open_record() } else { None }
     }
 
+    /// Whether record boundaries are looked for.
+    pub(crate) fn is_searching(&self) -> bool {
+        matches!(self, Self::Search(_))
+    }
+
     fn search(version: Option<u8>) -> Self {
         Self::Search(Box::new(BoundarySearch::new(version)))
     }

@@ -72,6 +72,8 @@ pub(crate) struct StreamContext {
     /// When the last byte of this direction was captured.
     pub(crate) last_ns: i64,
     pub(crate) record: Option<OpenRecord>,
+    /// Whether record boundaries are looked for: the last segments are no records.
+    pub(crate) is_searching: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl Reassembly<'_> {
         let sequence = segment.sequence.wrapping_add(is_syn.into());
         let chunk = Chunk::of(segment);
         let is_next = self.position.is_known() && sequence == self.position.next;
-        if is_next && self.pending.is_idle() && !chunk.may_be_padding {
+        if is_next && !is_syn && self.pending.is_idle() && !chunk.may_be_padding {
             self.position.note_start(sequence, segment.payload);
             self.position.next = sequence.wrapping_add(segment.length);
             self.position.remember(segment);
@@ -163,8 +165,10 @@ impl Reassembly<'_> {
         if self.position.begins_anew(sequence, segment.payload, self.context.other_acknowledgement) {
             return self.another_handshake(segment, sequence);
         }
+        // What comes with a SYN is of the connection that this opens.
+        let is_opening = segment.flags & Segment::SYN != 0 && sequence != self.position.first;
         let differs = self.has_other_bytes_within(segment, sequence);
-        let is_another = self.pending.rivals.await_data_at(sequence, differs);
+        let is_another = self.pending.rivals.await_data_at(sequence, differs) || is_opening;
         if !is_another && self.position.is_known() && self.continues(segment, sequence) {
             return self.put_in_order(segment, sequence, out);
         }
@@ -260,12 +264,12 @@ impl Reassembly<'_> {
     }
 
     /// Takes a segment that stands in the place of the last one and differs from it. Where that one left the stream
-    /// inside a record and this one ends a record, this one is right.
+    /// inside a record, or outside of any, and this one ends a record, this one is right.
     fn contradiction(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
         let next = sequence.wrapping_add(segment.length);
         let is_whole = segment.length as usize == segment.payload.len() && is_whole_records(segment.payload);
         let is_received = self.context.other_acknowledgement == Some(self.position.next);
-        if self.context.record.is_some() && is_whole {
+        if (self.context.record.is_some() || self.context.is_searching) && is_whole {
             self.pending.rivals.start_confirmed(Claim::Contradiction, segment, sequence);
         } else if next == self.position.next || is_received {
             out.incident(segment.time_ns, Incident::Conflict(Conflict::Kept));

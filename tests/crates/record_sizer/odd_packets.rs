@@ -557,6 +557,52 @@ fn a_stream_that_goes_on_elsewhere_is_not_missing_what_was_acknowledged_before()
 }
 
 #[test]
+fn a_corrupted_segment_is_replaced_by_its_retransmission() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300), (23, 64), (23, 80)];
+    let bytes = stream(&lengths, &mut Noise(37));
+    let opened = [syn(FROM, 999, 0), syn(TO, 4999, 0)];
+    let mut at = 0;
+    let data = lengths.map(|(_, length)| {
+        let begin = at;
+        at += 5 + usize::from(length);
+        pushed(segment(FROM, 1000 + begin as u32, &bytes[begin..at], at as i64 * MILLISECOND))
+    });
+    // The type, the version, a length that reaches into what follows.
+    for (byte, wrong) in [(0, 200), (1, 9), (3, 4), (3, 8)] {
+        for row in 1..data.len() - 1 {
+            let mut corrupted = data[row].clone();
+            corrupted.payload[byte] ^= wrong;
+            let rows = [&opened[..], &data[..row], &[corrupted], &data[row..]].concat();
+            assert_eq!(records(&size(&rows), FROM), lengths, "{byte} {wrong} {row}");
+        }
+    }
+}
+
+#[test]
+fn data_with_a_syn_that_nobody_answers_is_no_part_of_the_connection() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300), (23, 64)];
+    let bytes = stream(&lengths, &mut Noise(41));
+    let opened = [syn(FROM, 999, 0), syn(TO, 4999, 0)];
+    let data = segments(FROM, 1000, &bytes, 150);
+    for row in 0..data.len() {
+        for (shift, is_before) in [(0, false), (0, true), (40, false), (-1, true), (-1, false), (150, false)] {
+            let odd = OwnedSegment {
+                flags: Segment::SYN,
+                sequence: data[row].sequence.wrapping_add_signed(shift),
+                ..data[row].clone()
+            };
+            // At the start of the connection it would be a repetition of the first SYN.
+            if odd.sequence == 999 {
+                continue;
+            }
+            let at = row + usize::from(!is_before);
+            let rows = [&opened[..], &data[..at], &[odd], &data[at..]].concat();
+            assert_eq!(records(&size(&rows), FROM), lengths, "{row} {shift} {is_before}");
+        }
+    }
+}
+
+#[test]
 fn one_wrong_acknowledgement_number_says_of_nothing_that_it_is_missing() {
     let (mut rows, mut next) = (vec![syn(FROM, 999, 0), syn(TO, 4999, 0)], [1000_u32, 5000]);
     for at in 0..24_i64 {
