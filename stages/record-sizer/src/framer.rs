@@ -439,8 +439,8 @@ impl Framer<'_> {
 
     /// The bytes of a header whose rest is not there belong to no record.
     pub(crate) fn lose_partial_header(&mut self) {
-        if let Some(OpenRecord { bytes, header: None }) = self.walker.open_record() {
-            self.payload.lose(bytes.into());
+        if let Some(record) = self.walker.open_record().filter(|record| !record.has_header()) {
+            self.payload.lose(record.bytes.into());
         }
     }
 

@@ -16,9 +16,7 @@ use sizeleak_frame::{OwnedSegment, Segment};
 use crate::chunk::{Chunk, HeldSegments};
 use crate::findings::{Conflict, Incident};
 use crate::record::{OpenRecord, is_whole_records};
-use crate::rivals::{
-    Claim, Dropped, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, header_digest, is_near,
-};
+use crate::rivals::{Claim, Dropped, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, is_near};
 use crate::unseen_bytes::UnseenBytes;
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
@@ -216,18 +214,22 @@ impl Reassembly<'_> {
         before < segment.length && !self.contradicts(segment, sequence)
     }
 
-    /// Whether a segment starts where the last one or the present record did, with other bytes.
+    /// Whether a segment starts where the last one or the present record did, with other bytes, or has whole records where
+    /// the stream has none.
     fn contradicts(&self, segment: &Segment<'_>, sequence: u32) -> bool {
         let StreamPosition { next, last, last_bytes, .. } = *self.position;
         let bytes = first_bytes(segment.payload);
         if bytes == 0 || sequence == next {
             return false;
         }
-        if sequence == last {
-            return last_bytes != 0 && bytes != last_bytes;
+        if sequence == last && last_bytes != 0 {
+            return bytes != last_bytes;
         }
-        let record = self.context.record.filter(|record| next.wrapping_sub(record.bytes) == sequence);
-        record.and_then(|record| record.header).is_some_and(|header| bytes != header_digest(header))
+        let before = next.wrapping_sub(sequence);
+        match self.context.record {
+            Some(record) => record.bytes == before && !record.begins(segment.payload),
+            None => self.context.is_searching && before < segment.length && has_whole_records(segment),
+        }
     }
 
     /// Whether a segment reaches over the place where the last one started, with other bytes there.
@@ -267,9 +269,8 @@ impl Reassembly<'_> {
     /// inside a record, or outside of any, and this one ends a record, this one is right.
     fn contradiction(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
         let next = sequence.wrapping_add(segment.length);
-        let is_whole = segment.length as usize == segment.payload.len() && is_whole_records(segment.payload);
         let is_received = self.context.other_acknowledgement == Some(self.position.next);
-        if (self.context.record.is_some() || self.context.is_searching) && is_whole {
+        if (self.context.record.is_some() || self.context.is_searching) && has_whole_records(segment) {
             self.pending.rivals.start_confirmed(Claim::Contradiction, segment, sequence);
         } else if next == self.position.next || is_received {
             out.incident(segment.time_ns, Incident::Conflict(Conflict::Kept));
@@ -594,6 +595,10 @@ impl Reassembly<'_> {
     fn near(&self, sequence: u32) -> u64 {
         if self.pending.held.is_empty() { ORIGIN + u64::from(sequence) } else { self.pending.near }
     }
+}
+
+fn has_whole_records(segment: &Segment<'_>) -> bool {
+    segment.length as usize == segment.payload.len() && is_whole_records(segment.payload)
 }
 
 #[cfg(test)]

@@ -59,15 +59,25 @@ pub(crate) fn is_whole_records(mut bytes: &[u8]) -> bool {
 pub(crate) struct OpenRecord {
     /// Bytes of it so far, header included.
     pub(crate) bytes: u32,
-    pub(crate) header: Option<[u8; HEADER]>,
+    /// Its header, of which no more than `bytes` were seen.
+    header: [u8; HEADER],
 }
 
 impl OpenRecord {
     /// How many bytes of it are to come, where its header was seen.
     pub(crate) fn left(self) -> Option<u32> {
-        let [.., high, low] = self.header?;
+        let [.., high, low] = self.header;
         let whole = HEADER as u32 + u32::from(u16::from_be_bytes([high, low]));
-        whole.checked_sub(self.bytes).filter(|left| *left > 0)
+        whole.checked_sub(self.bytes).filter(|left| *left > 0 && self.has_header())
+    }
+
+    pub(crate) fn has_header(self) -> bool {
+        self.bytes >= HEADER as u32
+    }
+
+    /// Whether some bytes begin as it does, as far as its header was seen.
+    pub(crate) fn begins(self, bytes: &[u8]) -> bool {
+        self.header.iter().take(self.bytes as usize).zip(bytes).all(|(own, other)| own == other)
     }
 }
 
@@ -163,10 +173,12 @@ impl RecordWalker {
     pub(crate) fn open_record(&self) -> Option<OpenRecord> {
         match self.state {
             WalkerState::Header { count: 0, .. } => None,
-            WalkerState::Header { count, .. } => Some(OpenRecord { bytes: count.into(), header: None }),
+            WalkerState::Header { seen: [kind, major, minor, high], count, .. } => {
+                Some(OpenRecord { bytes: count.into(), header: [kind, major, minor, high, 0] })
+            }
             WalkerState::Body { header, left } => {
                 let bytes = HEADER as u32 + u32::from(header.length) - u32::from(left);
-                Some(OpenRecord { bytes, header: Some(header.to_bytes()) })
+                Some(OpenRecord { bytes, header: header.to_bytes() })
             }
         }
     }

@@ -128,7 +128,9 @@ pub(crate) fn is_near(one: u32, other: u32) -> bool {
 /// captured.
 #[inline]
 pub(crate) fn first_bytes(payload: &[u8]) -> u32 {
-    payload.first_chunk().map_or(0, |header| header_digest(*header))
+    payload.first_chunk().map_or(0, |[kind, major, minor, high, low]: &[u8; HEADER]| {
+        u32::from_be_bytes([*kind, major ^ minor, *high, *low])
+    })
 }
 
 /// A digest of the first random bytes of the `ClientHello` or `ServerHello` that a payload begins with, never 0. Two
@@ -138,11 +140,6 @@ fn hello_digest(payload: &[u8]) -> Option<u32> {
     // Four of them may be a time (RFC 5246 section 7.4.1.2). The others may be cut off, or in the next segment.
     let words = hello.first_chunk::<8>()?.as_chunks::<4>().0;
     Some(words.iter().fold(1, |digest: u32, word| (digest.rotate_left(5) ^ u32::from_be_bytes(*word)).max(1)))
-}
-
-#[inline]
-pub(crate) fn header_digest([kind, major, minor, high, low]: [u8; HEADER]) -> u32 {
-    u32::from_be_bytes([kind, major ^ minor, high, low])
 }
 
 /// The number of runs kept for a direction; the oldest makes room.

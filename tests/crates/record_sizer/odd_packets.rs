@@ -556,17 +556,22 @@ fn a_stream_that_goes_on_elsewhere_is_not_missing_what_was_acknowledged_before()
     }
 }
 
+fn one_record_a_segment(lengths: &[(u8, u16)]) -> Vec<OwnedSegment> {
+    let mut noise = Noise(37);
+    let mut next = 1000;
+    let row = |record: &(u8, u16)| {
+        let bytes = stream(&[*record], &mut noise);
+        let row = pushed(segment(FROM, next, &bytes, i64::from(next) * MILLISECOND));
+        next += bytes.len() as u32;
+        row
+    };
+    lengths.iter().map(row).collect()
+}
+
 #[test]
 fn a_corrupted_segment_is_replaced_by_its_retransmission() {
     let lengths = [(22, 60), (23, 100), (23, 200), (23, 300), (23, 64), (23, 80)];
-    let bytes = stream(&lengths, &mut Noise(37));
-    let opened = [syn(FROM, 999, 0), syn(TO, 4999, 0)];
-    let mut at = 0;
-    let data = lengths.map(|(_, length)| {
-        let begin = at;
-        at += 5 + usize::from(length);
-        pushed(segment(FROM, 1000 + begin as u32, &bytes[begin..at], at as i64 * MILLISECOND))
-    });
+    let (opened, data) = ([syn(FROM, 999, 0), syn(TO, 4999, 0)], one_record_a_segment(&lengths));
     // The type, the version, a length that reaches into what follows.
     for (byte, wrong) in [(0, 200), (1, 9), (3, 4), (3, 8)] {
         for row in 1..data.len() - 1 {
@@ -574,6 +579,23 @@ fn a_corrupted_segment_is_replaced_by_its_retransmission() {
             corrupted.payload[byte] ^= wrong;
             let rows = [&opened[..], &data[..row], &[corrupted], &data[row..]].concat();
             assert_eq!(records(&size(&rows), FROM), lengths, "{byte} {wrong} {row}");
+        }
+    }
+}
+
+#[test]
+fn garbage_behind_the_data_of_a_segment_is_replaced_by_what_follows() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300), (23, 64), (23, 80)];
+    let (opened, data) = ([syn(FROM, 999, 0), syn(TO, 4999, 0)], one_record_a_segment(&lengths));
+    let garbage: Vec<u8> = (0..40).map(|at| 101 + at).collect();
+    for row in 1..data.len() - 1 {
+        for (more, is_before) in [(1, true), (4, false), (5, true), (9, false), (40, true), (40, false)] {
+            let mut odd = data[row].clone();
+            odd.payload.extend(&garbage[..more]);
+            odd.length += more as u32;
+            let at = row + usize::from(!is_before);
+            let rows = [&opened[..], &data[..at], &[odd], &data[at..]].concat();
+            assert_eq!(records(&size(&rows), FROM), lengths, "{row} {more} {is_before}");
         }
     }
 }
