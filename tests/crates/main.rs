@@ -94,6 +94,7 @@ mod pruner {
 }
 mod record_sizer {
     mod messages;
+    mod missing_bytes;
     mod odd_packets;
     mod protocols;
     mod reused_ports;

@@ -76,6 +76,18 @@ pub(crate) fn syn(direction: Direction, sequence: u32, time_ns: i64) -> OwnedSeg
     OwnedSegment { flags: Segment::SYN, ..segment(direction, sequence, &[], time_ns) }
 }
 
+/// A segment without payload.
+pub(crate) fn empty(
+    direction: Direction,
+    flags: u8,
+    sequence: u32,
+    acknowledgement: u32,
+    time_ns: i64,
+) -> OwnedSegment {
+    let acknowledgement = Some(acknowledgement);
+    OwnedSegment { flags: flags | Segment::ACK, acknowledgement, ..segment(direction, sequence, &[], time_ns) }
+}
+
 /// A stream in segments of at most `size` bytes, from sequence number `first` on, a millisecond apart.
 pub(crate) fn segments(direction: Direction, first: u32, bytes: &[u8], size: usize) -> Vec<OwnedSegment> {
     let chunks = (0u32..).zip(bytes.chunks(size));
