@@ -184,9 +184,7 @@ impl Reassembly<'_> {
             // Bytes before it are missing.
             1.. => self.put_in_order(segment, sequence, out),
             _ if self.contradicts(segment, sequence) => self.contradiction(segment, sequence, out),
-            _ if self.position.is_gap_start(sequence) => {
-                self.pending.rivals.start(Claim::Elsewhere, segment, sequence);
-            }
+            _ if self.position.is_gap_start(sequence) => self.pending.rivals.start(Claim::Gap, segment, sequence),
             _ if self.is_acknowledged_for_long(segment, sequence) => {
                 self.pending.rivals.start(Claim::Again, segment, sequence);
             }

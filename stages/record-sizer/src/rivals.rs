@@ -158,6 +158,8 @@ const RUN_OVERHEAD_BYTES: usize = 128;
 pub(crate) enum Claim {
     /// At another place of the same connection.
     Elsewhere,
+    /// At bytes that were given up as missing, and are counted as lost. It is what comes too late, unless more follows there.
+    Gap,
     /// Among bytes that the other side has received long ago. It is a late retransmission, unless the other side
     /// acknowledges it anew.
     Again,
@@ -214,7 +216,7 @@ impl Run {
         let needs_acknowledgement = match self.claim {
             Claim::Again => true,
             Claim::OtherConnection => needs_acknowledgement,
-            Claim::Elsewhere | Claim::Contradiction => false,
+            Claim::Elsewhere | Claim::Gap | Claim::Contradiction => false,
         };
         !self.segments.is_empty() && (self.is_acknowledged || (pieces >= PROOF && !needs_acknowledgement))
     }
@@ -337,7 +339,7 @@ impl Rivals {
             run.is_acknowledged |= match run.claim {
                 // Both versions start at the same byte: only their ends differ.
                 Claim::Contradiction => acknowledgement == run.next,
-                Claim::Elsewhere | Claim::Again | Claim::OtherConnection => run.covers(acknowledgement),
+                Claim::Elsewhere | Claim::Gap | Claim::Again | Claim::OtherConnection => run.covers(acknowledgement),
             };
         }
     }
@@ -376,7 +378,7 @@ impl Rivals {
 
 impl Dropped {
     fn add(&mut self, run: &Run) {
-        if run.claim == Claim::Again {
+        if matches!(run.claim, Claim::Again | Claim::Gap) {
             self.retransmitted = self.retransmitted.saturating_add(run.segments.len() as u32);
         } else {
             self.bytes = self.bytes.saturating_add(run.payload_bytes());

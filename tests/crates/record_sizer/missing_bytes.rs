@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Frame, Segment};
 
-use super::odd_packets::{FROM, TO, payload, pushed};
+use super::odd_packets::{FROM, TO, one_record_a_segment, payload, pushed};
 use super::wire::{MILLISECOND, Noise, OwnedSegment, empty, notices, records, segment, segments, size, stream, syn};
 
 #[test]
@@ -207,6 +207,28 @@ fn one_wrong_acknowledgement_number_says_of_nothing_that_it_is_missing() {
             let frames = size(&rows);
             assert_eq!((notices(&frames), payload(&rows).1), (vec![], 0), "{at} {wrong}");
             assert_eq!(records(&frames, FROM).len() + records(&frames, TO).len(), 24, "{at} {wrong}");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_come_too_late_are_lost_once() {
+    let lengths = [(22, 60), (23, 100), (23, 200), (23, 300), (23, 64), (23, 80), (23, 90), (23, 70)];
+    let data = one_record_a_segment(&lengths);
+    let opened = [syn(FROM, 999, 0), syn(TO, 4999, 0)];
+    for missing in 1..4 {
+        let before = &data[..missing];
+        let behind: Vec<_> = data[missing + 1..].iter().map(|row| later(row.clone(), 10_000)).collect();
+        let [late, more] = [20_000, 30_000].map(|wait| later(data[missing].clone(), wait));
+        let ends = later(one_record_a_segment(&[lengths.as_slice(), &[(23, 50)]].concat())[8].clone(), 40_000);
+        // Once, and sent again.
+        for late in [vec![late.clone()], vec![late, more]] {
+            let rows = [&opened[..], before, &behind, &late, &[ends.clone()]].concat();
+            let mut expected = [&lengths[..], &[(23, 50)]].concat();
+            let lost = 5 + u64::from(expected.remove(missing).1);
+            let frames = size(&rows);
+            assert_eq!((records(&frames, FROM), payload(&rows).1), (expected, lost), "{missing}");
+            assert_eq!(notices(&frames), ["gap", "loss"], "{missing}");
         }
     }
 }

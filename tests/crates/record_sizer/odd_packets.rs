@@ -371,7 +371,7 @@ fn records_before_a_hello_are_no_session() {
     }
 }
 
-fn one_record_a_segment(lengths: &[(u8, u16)]) -> Vec<OwnedSegment> {
+pub(crate) fn one_record_a_segment(lengths: &[(u8, u16)]) -> Vec<OwnedSegment> {
     let mut noise = Noise(37);
     let mut next = 1000;
     let row = |record: &(u8, u16)| {
