@@ -48,6 +48,10 @@ pub struct Command {
     /// there are none.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub shared_replies: SharedList<u32>,
+    /// Lengths of single replies in other words than those that the model was learned from, each with the length that such
+    /// a reply had in these; from `epsilon-corrector`. Absent on the wire where there are none.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub reworded: SharedList<[u32; 2]>,
 }
 
 /// One record that the other side sent in reply; a pair in frames.
@@ -81,6 +85,12 @@ impl Command {
     /// The single replies, if all of them are listed, whichever command they are to.
     pub fn listed_replies(&self) -> Option<&[SingleReply]> {
         (self.single_replies.len() as u64 == u64::from(self.replies)).then_some(&*self.single_replies)
+    }
+
+    /// The length of a reply in the words that the model was learned from.
+    pub fn learned_length(&self, reply: &SingleReply) -> u32 {
+        let learned = self.reworded.iter().find(|[length, _]| *length == reply.length);
+        learned.map_or(reply.length, |[_, learned]| *learned)
     }
 
     /// Whether the replies are to this command, as far as times tell: none of them may be to an earlier command, and none

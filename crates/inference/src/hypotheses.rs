@@ -144,7 +144,7 @@ impl Hypotheses {
         explained: &[ExplainedStates<'_>],
         inference: &ReplyInference,
     ) -> Result<PossibleCommands, Beyond> {
-        let mut possible = PossibleCommands::new(by_habit, inference.not_recurring);
+        let mut possible = PossibleCommands::new(by_habit, ln_unit, inference.not_recurring);
         for one in explained {
             possible.add(self.classes(one, ln_unit, inference)?, &one.states, &self.longer_actions);
         }

@@ -26,6 +26,8 @@ pub fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> [Vec<i64>; 2] {
 
 #[derive(Debug)]
 pub struct PossibleCommands {
+    /// The logarithm of the unit.
+    pub ln_unit: f64,
     /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
     pub(crate) by_habit: Vec<f64>,
     /// The same with them.
@@ -79,10 +81,10 @@ type ByHabits = [f64; 2];
 impl PossibleCommands {
     /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit. The
     /// others have a share of all commands.
-    pub(crate) fn new(by_habit: Vec<f64>, not_recurring: f64) -> Self {
+    pub(crate) fn new(by_habit: Vec<f64>, ln_unit: f64, not_recurring: f64) -> Self {
         let (learned, broad) = (by_habit.clone(), by_habit.clone());
         let (unlike_replies, in_states) = (None, Vec::new());
-        Self { by_habit, learned, broad, unlike_replies, not_recurring, are_actions_unknown: false, in_states }
+        Self { ln_unit, by_habit, learned, broad, unlike_replies, not_recurring, are_actions_unknown: false, in_states }
     }
 
     /// How many classes and members of classes are listed.

@@ -142,6 +142,19 @@ impl SingleReplies {
         classes
     }
 
+    /// The class that most probably has a reply of a size from `least` to `most` bytes; `None` where none has one.
+    pub fn most_probable_class(&self, [least, most]: [i64; 2]) -> Option<usize> {
+        let shares = self.classes.iter().map(|class| class.share([least, most])).enumerate();
+        let most = shares.filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+        most.map(|(class, _)| class)
+    }
+
+    /// Whether the same actions send replies of two classes, and as many.
+    pub fn are_sent_together(&self, [one, other]: [usize; 2]) -> bool {
+        let mut sent = self.per_action.iter().chain([&self.per_command]);
+        sent.all(|sent| sent.get(one) == sent.get(other))
+    }
+
     /// Whether some actions send more replies than others, so that these are not as many as the actions say.
     pub fn differ_in_number(&self) -> bool {
         let mut numbers = self.per_action.iter().map(|sent| sent.iter().map(|sent| u64::from(*sent)).sum::<u64>());

@@ -46,7 +46,7 @@ impl CommandReplies {
         let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
         let replies = command.all_single_replies()?.iter();
         let mut sizes: Vec<[i64; 2]> =
-            replies.map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+            replies.map(|reply| model.learned.basis.reply_sizes(command.learned_length(reply), size)).collect();
         sizes.sort_unstable();
         Some(Self { sizes, longer })
     }

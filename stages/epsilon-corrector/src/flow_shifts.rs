@@ -9,6 +9,7 @@ use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
 
+use crate::reworded_replies::RewordedReplies;
 use crate::shift_evidence::{ShiftEvidence, ShiftState};
 
 /// The most states of all flows whose shift is remembered, of 80 bytes each; at least the half of the flows used last is
@@ -28,7 +29,7 @@ const MIN_OTHERS: f64 = 0.02;
 const MAX_LEARNED: f64 = 0.1;
 
 /// A change that is as probable is reported.
-const CERTAIN: f64 = 0.99;
+pub(crate) const CERTAIN: f64 = 0.99;
 
 /// What is said of a household with other habits.
 const OTHER_HABITS: &str = "its commands have other actions, or another number of them, than the labelled ones, and the \
@@ -46,6 +47,7 @@ pub(crate) struct FlowShifts {
 #[derive(Debug, Default)]
 struct FlowShift {
     belief: Belief,
+    reworded: RewordedReplies,
     /// The index of the state that was reported last; that of no shift before.
     reported: usize,
     has_reported_habits: bool,
@@ -73,15 +75,18 @@ impl FlowShifts {
     pub(crate) fn follow(
         &mut self,
         model: &Model,
-        command: Command,
+        mut command: Command,
         sizes: [i64; 2],
         epsilons: SharedList<WeightedEpsilon>,
     ) -> (Correction, Vec<(&'static str, String)>) {
         self.forget_others(command.flow);
+        let flow = self.flows.get_or_default(command.flow);
+        self.evidence.hypotheses.predict(&mut flow.belief, command.time_ns, &self.evidence.inference);
+        let reply_bytes = self.evidence.states[flow.belief.best].reply_bytes;
+        let read = |command: &Command| self.evidence.possible(model, command, sizes, &epsilons);
+        command.reworded = flow.reworded.follow(model, reply_bytes, &command, &flow.belief.states, read);
         let possible = self.evidence.possible(model, &command, sizes, &epsilons);
         let ShiftEvidence { states, hypotheses, inference, .. } = &self.evidence;
-        let flow = self.flows.get_or_default(command.flow);
-        hypotheses.predict(&mut flow.belief, command.time_ns, inference);
         // As they were before the command, which the stages to come weigh themselves.
         let before = flow.belief.states.clone();
         let told = |(state, known): (&usize, &HabitBelief)| {

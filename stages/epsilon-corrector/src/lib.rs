@@ -21,6 +21,7 @@ mod corrector;
 mod estimates;
 mod flow_shifts;
 mod options;
+mod reworded_replies;
 mod shift_evidence;
 
 pub use corrector::{CorrectorInput, EpsilonCorrector};

@@ -378,8 +378,8 @@ impl ShiftEvidence {
 fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
     let replies = command.all_single_replies().filter(|_| model.single_replies.is_some())?;
     let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
-    let mut ranges: Vec<[i64; 2]> =
-        replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+    let range = |reply| model.learned.basis.reply_sizes(command.learned_length(reply), size);
+    let mut ranges: Vec<[i64; 2]> = replies.iter().map(range).collect();
     ranges.sort_unstable();
     Some(ranges)
 }

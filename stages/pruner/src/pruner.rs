@@ -208,7 +208,7 @@ impl Pruner {
         if self.model.model.single_replies.is_none() {
             return Vec::new();
         }
-        let mut lengths: Vec<u32> = command.single_replies.iter().map(|reply| reply.length).collect();
+        let mut lengths: Vec<u32> = command.single_replies.iter().map(|reply| command.learned_length(reply)).collect();
         lengths.sort_unstable();
         lengths
     }

@@ -96,8 +96,8 @@ impl<'a> SingleReplyEvidence<'a> {
     fn new(with_reader: &'a ReplyModel, command: &Command, size: WireSize) -> Option<Self> {
         let ReplyModel { model, reader, differ_in_number } = with_reader;
         let (classes, replies) = (model.single_replies.as_ref()?, command.all_single_replies()?);
-        let ranges: Vec<[i64; 2]> =
-            replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+        let range = |reply| model.learned.basis.reply_sizes(command.learned_length(reply), size);
+        let ranges: Vec<[i64; 2]> = replies.iter().map(range).collect();
         let (actions, differ_in_number) = (&model.actions[..], *differ_in_number);
         let (of_names, known) = (RefCell::default(), RefCell::default());
         Some(Self { classes, actions, differ_in_number, seen: reader.as_ref()?.read(&ranges), of_names, known })

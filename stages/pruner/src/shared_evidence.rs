@@ -147,7 +147,7 @@ fn pool(group: &[Identification]) -> Option<Vec<PooledReplies>> {
             let may_be_to = |shared: &u32| usize::try_from(*shared).is_ok_and(|shared| number < shared);
             let earlier = command.shared_replies.iter().take_while(|shared| may_be_to(shared)).count();
             let first = last.checked_sub(earlier)?;
-            let SingleReply { length, .. } = *reply;
+            let length = command.learned_length(reply);
             let equal = |one: &&mut PooledReplies| (one.length, one.first, one.last) == (length, first, last);
             match pool.iter_mut().find(equal) {
                 Some(equal) => equal.count += 1,

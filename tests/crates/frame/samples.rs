@@ -33,6 +33,7 @@ fn command(nulls: Nulls) -> Command {
         single_replies: [SingleReply { after_ns: u64::MAX, length: u32::MAX }].into(),
         overlapped: true,
         shared_replies: [u32::MAX; 2].into(),
+        reworded: [[u32::MAX, 0]].into(),
         ..Command::default()
     }
 }
