@@ -66,6 +66,9 @@ impl Session {
             let read = paths(id).into_iter().filter(|path| id != "add" || !paths("output").contains(path));
             read.for_each(|path| files.reads(role, &path));
         }
+        for (id, wanted) in [("answers", "answers"), ("model", "a model"), ("profile", "a profile")] {
+            paths(id).iter().try_for_each(|path| check_kind(path, id, wanted))?;
+        }
         for id in ["padding", "policy", "what_if"] {
             let padding = options.try_get_one::<PaddingOption>(id).ok().flatten();
             padding.and_then(PaddingOption::file).into_iter().for_each(|path| files.reads("the padding policy", path));
@@ -175,6 +178,18 @@ impl Operand {
         let Content::ValueOf(what, option) = self.content else { return Ok(()) };
         let file = self.path.display();
         Err(usage!("{file} is {what}, not a capture: name it with `{option} {file}`"))
+    }
+}
+
+/// Checks that the file of an option is none that another option names.
+fn check_kind(path: &Path, id: &str, wanted: &str) -> Result<()> {
+    match content_of(path) {
+        // A model may hold nothing but devices as yet.
+        INVENTORY if id == "model" => Ok(()),
+        Content::ValueOf(what, option) if option.trim_start_matches('-') != id => {
+            Err(usage!("{} is {what}, which `{option}` names, and not {wanted}", path.display()))
+        }
+        _ => Ok(()),
     }
 }
 
