@@ -66,12 +66,13 @@ prop_compose! {
         records: u32, replies: u32, reply_bytes: u64, direction in direction(),
         single_replies in prop::collection::vec((any::<u64>(), any::<u32>()), 0..4),
         overlapped: bool, shared_replies in prop::collection::vec(any::<u32>(), 0..3),
+        reworded in prop::collection::vec(any::<[u32; 2]>(), 0..3),
     ) -> Command {
         let single_replies = single_replies.into_iter().map(SingleReply::from).collect();
-        let shared_replies = shared_replies.into();
+        let (shared_replies, reworded) = (shared_replies.into(), reworded.into());
         Command {
             time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction, single_replies, overlapped,
-            shared_replies,
+            shared_replies, reworded,
         }
     }
 }
