@@ -5,10 +5,11 @@ use std::process::Command;
 use support::programs;
 
 use serde_json::Value;
-use sizeleak_audit::leakage::{Joint, Secret, with_inventory};
+use sizeleak_audit::leakage::with_inventory;
 use sizeleak_inference::channel::{EpsilonKnowledge, Observer, Output};
 use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_model::{Inventory, Model, ModelSet};
+use support::joint::{Joint, Secret};
 use support::programs::{example, sizeleak, stderr, stdout, write};
 
 /// Computes measures from an exported joint distribution with libqif.

@@ -1,7 +1,6 @@
 //! Says what the sizes of commands give away about them, exactly, over all commands of an inventory: all figures of an
 //! audit, and which commands have the same size.
 
-mod joint;
 mod model_observer;
 
 use std::convert::Infallible;
@@ -11,7 +10,6 @@ use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Measures, Observati
 use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
 use sizeleak_model::{Inventory, InventoryError, Model};
 
-pub use joint::{Joint, Secret, command_name};
 pub use model_observer::{ModelObserver, NamedSecrets};
 
 /// The model with another inventory, without the actions that none of its devices has, and the names of these. What was
@@ -174,6 +172,13 @@ pub fn share_in_words(share: f64) -> String {
         percent if percent >= 0.1 => format!("{percent:.1} %"),
         _ => "less than 0.1 %".to_owned(),
     }
+}
+
+/// A command in words, such as `2 on, 1 dim`.
+pub fn command_name(model: &Model, counts: &[u32]) -> String {
+    let occurring = model.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let words: Vec<String> = occurring.map(|(action, count)| format!("{count} {}", action.name)).collect();
+    words.join(", ")
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

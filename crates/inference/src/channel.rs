@@ -9,7 +9,7 @@ mod size_noise;
 
 use std::collections::BTreeMap;
 
-use crate::space::{CommandGroup, SecretSums};
+use crate::space::SecretSums;
 
 pub use command_figures::CommandFigures;
 pub use measures::{Certainty, KeyFigures, Measures, SetSizes, TRIES, Tries};
@@ -36,30 +36,6 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The channel of commands whose observer sees a size, which may be random: `seen` gives the sizes that commands of
-    /// some bytes are seen with, and their probabilities, which sum to 1. Returns the sizes that outputs stand for, too.
-    pub fn of_sizes(groups: &[CommandGroup], seen: impl Fn(u64) -> Vec<(u64, f64)>) -> (Self, Vec<u64>) {
-        let mut by_bytes: BTreeMap<u64, SecretSums> = BTreeMap::new();
-        for CommandGroup { bytes, commands, probability } in groups {
-            by_bytes.entry(*bytes).or_insert(SecretSums::NONE).add(&SecretSums::equal(*commands, *probability));
-        }
-        let rows: Vec<(SecretSums, Vec<(u64, f64)>)> =
-            by_bytes.into_iter().map(|(bytes, secrets)| (secrets, seen(bytes))).collect();
-        let mut sizes: Vec<u64> = rows.iter().flat_map(|(_, seen)| seen.iter().map(|(size, _)| *size)).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        let index = |size: &u64| sizes.binary_search(size).unwrap_or_default() as u32;
-        let row = |(secrets, seen): (SecretSums, Vec<(u64, f64)>)| {
-            let mut by_output: BTreeMap<u32, f64> = BTreeMap::new();
-            for (size, probability) in seen.iter().filter(|(_, probability)| *probability > 0.0) {
-                *by_output.entry(index(size)).or_default() += probability;
-            }
-            ChannelRow { secrets, outputs: by_output.into_iter().collect() }
-        };
-        let rows = rows.into_iter().map(row).collect();
-        (Self { rows, outputs: sizes.len() }, sizes)
-    }
-
     /// The same channel with one row for all secrets of which the same is seen.
     #[must_use]
     pub fn merged(&self) -> Self {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use sizeleak_audit::leakage::{Joint, Secret};
-use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
-use sizeleak_inference::space::{CommandSpace, Premises, PriorName, SizeRow};
+use sizeleak_inference::channel::{Channel, ChannelRow, EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::space::{CommandGroup, CommandSpace, Premises, PriorName, SecretSums};
 use sizeleak_model::{EpsilonDistribution, Model, RecurringCommand};
+use support::joint::{Joint, Secret, rows_of_groups};
 
 /// Kinds of device: how many there are, and which of the four actions they have, as bits.
 #[derive(Debug, Clone)]
@@ -233,6 +233,16 @@ fn of_channel(channel: &Channel) -> [f64; 4] {
     [measures.guessing, measures.named, measures.information_bits, measures.capacity]
 }
 
+/// The channel of commands whose observer sees their size.
+fn of_groups(groups: &[CommandGroup]) -> Channel {
+    let mut by_bytes: BTreeMap<u64, SecretSums> = BTreeMap::new();
+    for CommandGroup { bytes, commands, probability } in groups {
+        by_bytes.entry(*bytes).or_insert(SecretSums::NONE).add(&SecretSums::equal(*commands, *probability));
+    }
+    let row = |(output, secrets)| ChannelRow { secrets, outputs: vec![(output, 1.0)] };
+    Channel { outputs: by_bytes.len(), rows: (0..).zip(by_bytes.into_values()).map(row).collect() }
+}
+
 fn are_near(one: [f64; 4], other: [f64; 4]) -> bool {
     one.iter().zip(other).all(|(one, other)| (one - other).abs() < 1e-9)
 }
@@ -314,7 +324,7 @@ proptest! {
             prop_assert!(are_near(one, other), "{observer:?} {one:?} {other:?}");
         }
         let listed = mixed.groups().unwrap();
-        let (listed, rows) = (SizeRow::of_groups(&listed), mixed.size_rows().unwrap());
+        let (listed, rows) = (rows_of_groups(&listed), mixed.size_rows().unwrap());
         for (one, other) in listed.iter().zip(&rows) {
             prop_assert!((one.greatest - other.greatest).abs() + (one.plogp - other.plogp).abs() < 1e-12);
         }
@@ -325,7 +335,7 @@ proptest! {
         let model = Home { varies: false, ..home }.model();
         let space = CommandSpace::new(&model, &Premises { prior: PriorName::Learned, decay: None }).unwrap();
         let (groups, rows) = (space.groups().unwrap(), space.size_rows().unwrap());
-        for (one, other) in SizeRow::of_groups(&groups).iter().zip(&rows) {
+        for (one, other) in rows_of_groups(&groups).iter().zip(&rows) {
             prop_assert_eq!((one.bytes, one.commands), (other.bytes, other.commands));
             prop_assert!((one.greatest - other.greatest).abs() + (one.plogp - other.plogp).abs() < 1e-12);
         }
@@ -336,8 +346,8 @@ proptest! {
             entries.map(|(.., probability)| *probability).fold(0.0, f64::max)
         };
         prop_assert!(rows.iter().all(|row| (row.greatest - of_size(row.bytes)).abs() < 1e-12));
-        let (channel, sizes) = Channel::of_sizes(&groups, |bytes| vec![(bytes, 1.0)]);
-        prop_assert_eq!(sizes.len(), rows.len());
+        let channel = of_groups(&groups);
+        prop_assert_eq!(channel.outputs, rows.len());
         let observation = Observation::new(&space, &model, Observer::Sizes, knowledge).unwrap().unwrap();
         prop_assert!(are_near(of_channel(&channel), of_channel(&observation.command)));
     }

@@ -6,6 +6,7 @@ use std::error::Error;
 use sizeleak_audit::leakage::Audit;
 use sizeleak_inference::space::{CommandSpace, Premises, PriorName, SizeRow, SpaceError};
 use sizeleak_model::{Action, Basis, Device, Inventory, Model, ModelSet};
+use support::joint::rows_of_groups;
 
 fn home() -> Result<Model, Box<dyn Error>> {
     let models = ModelSet::read(&["examples/home/model.toml"])?;
@@ -32,7 +33,7 @@ fn rows_without_a_list_of_commands_are_those_of_the_list() -> Result<(), Box<dyn
     for (prior, decay) in [(PriorName::Learned, None), (PriorName::Devices, Some(0.75)), (PriorName::Flat, None)] {
         let space = CommandSpace::new(&home()?, &Premises { prior, decay })?;
         let groups = space.groups().ok_or("the home has few commands")?;
-        let (summed, listed) = (space.size_rows()?, SizeRow::of_groups(&groups));
+        let (summed, listed) = (space.size_rows()?, rows_of_groups(&groups));
         assert_eq!(summed.len(), listed.len());
         for (one, other) in summed.iter().zip(&listed) {
             assert_eq!((one.bytes, one.commands), (other.bytes, other.commands));

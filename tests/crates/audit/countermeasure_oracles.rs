@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_audit::leakage::{Joint, Learned, Secret};
+use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
     CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, PaddingPolicy, ReplyForm, Sending,
 };
 use sizeleak_inference::channel::{EpsilonKnowledge, KeyFigures, Observer, Output};
 use sizeleak_inference::space::{CommandSpace, Premises, PriorName};
 use sizeleak_model::Model;
+use support::joint::{Joint, Secret};
 
 const A_DAY: f64 = 1000.0;
 

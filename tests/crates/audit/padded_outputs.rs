@@ -8,6 +8,7 @@ use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandGroup, CommandSpace, Premises, PriorName, SizeRow};
 use sizeleak_model::Model;
 use sizeleak_model::policies::Draw;
+use support::joint::rows_of_groups;
 
 #[test]
 fn padded_outputs_are_the_sums_of_those_that_look_alike() {
@@ -40,6 +41,15 @@ fn groups() -> Vec<CommandGroup> {
     vec![group(5, 1.0, 0.2), group(5, 2.0, 0.1), group(6, 1.0, 0.25), group(9, 1.0, 0.35)]
 }
 
+#[test]
+fn commands_of_one_size_are_in_one_row() {
+    let group = |bytes, commands, probability| CommandGroup { bytes, commands, probability };
+    let rows = rows_of_groups(&[group(7, 1.0, 0.5), group(5, 1.0, 0.25), group(7, 2.0, 0.125)]);
+    let of_seven = SizeRow { bytes: 7, commands: 3.0, probability: 0.75, greatest: 0.5, plogp: -1.25 };
+    let of_five = SizeRow { bytes: 5, commands: 1.0, probability: 0.25, greatest: 0.25, plogp: -0.5 };
+    assert_eq!(rows, [of_five, of_seven]);
+}
+
 /// All sequences of `length` numbers below `base`.
 fn sequences(base: u64, length: u32) -> impl Iterator<Item = Vec<u64>> {
     (0..base.pow(length)).map(move |code| (0..length).map(|at| code / base.pow(at) % base).collect())
@@ -47,7 +57,7 @@ fn sequences(base: u64, length: u32) -> impl Iterator<Item = Vec<u64>> {
 
 #[test]
 fn repeated_sizes_name_what_all_their_sequences_name() {
-    let rows = SizeRow::of_groups(&groups());
+    let rows = rows_of_groups(&groups());
     for (most, observations) in [(0, 1), (0, 3), (3, 1), (3, 2), (2, 4), (7, 2)] {
         let mut joint: BTreeMap<Vec<u64>, f64> = BTreeMap::new();
         for row in &rows {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_audit::padding::{Goal, PaddingCost, PaddingPolicy, TableRules, TableSearch};
 use sizeleak_inference::space::{CommandGroup, SizeRow};
+use support::joint::rows_of_groups;
 
 /// Bytes of the actions that all sixteen devices have, and of those that four lamps have besides.
 const SHARED: [u64; 4] = [28, 29, 32, 34];
@@ -96,7 +97,7 @@ fn ways(shared: [u32; 4], of_lamps: [u32; 3]) -> f64 {
 /// The rows of the bundled home, and the expected bytes of a command.
 fn home() -> (Vec<CommandGroup>, Vec<SizeRow>, f64) {
     let groups = commands();
-    let rows = SizeRow::of_groups(&groups);
+    let rows = rows_of_groups(&groups);
     let bytes = rows.iter().map(|row| row.probability * row.bytes as f64).sum();
     (groups, rows, bytes)
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use sizeleak_audit::leakage::{Audit, Joint, Learned, Secret, with_inventory};
+use sizeleak_audit::leakage::{Audit, Learned, with_inventory};
 use sizeleak_audit::tunnel::{
     Background, BackgroundError, Burst, Conversation, ObservedFlows, TCP_HEADER, Tunnel, TunnelAudit, WINDOW_NS,
 };
 use sizeleak_inference::channel::{EpsilonKnowledge, Observer};
 use sizeleak_inference::space::{CommandSpace, Premises, PriorName};
 use sizeleak_model::{Inventory, Model};
+use support::joint::{Joint, Secret};
 
 const SMALL: &str = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\n\
     [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"dim\", \"colour\"]\n";

@@ -25,6 +25,7 @@ pub mod found;
 pub mod fuzz_targets;
 pub mod home;
 pub mod injected;
+pub mod joint;
 pub mod processors;
 pub mod programs;
 pub mod public;

@@ -37,8 +37,6 @@ pub struct Observation {
     pub numbers: Vec<u32>,
     /// The secret is which kinds of device are addressed. `None` without an inventory.
     pub kinds: Option<Channel>,
-    /// The kinds of each row of `kinds`, by their index in the inventory.
-    pub kind_sets: Vec<Vec<usize>>,
     /// Whether the observer sees no less than this: otherwise all measures are upper bounds.
     pub is_exact: bool,
     sizes: Vec<u64>,
@@ -189,8 +187,7 @@ impl Seen {
         let of_kinds = of_rows().flat_map(|((_, row), outputs)| {
             row.kinds.iter().map(move |(set, weight)| (*set, *weight, outputs.as_slice()))
         });
-        let (kind_sets, kinds) = mixed(outputs, of_kinds);
-        let members = |set: TypeSet| (0..TypeSet::BITS as usize).filter(|kind| set >> kind & 1 == 1).collect();
+        let (_, kinds) = mixed(outputs, of_kinds);
         let actions_of_rows = rows.keys().map(|key| key.actions).collect();
         let command_rows =
             rows.values().zip(self.of_rows).map(|(row, outputs)| ChannelRow { secrets: row.secrets, outputs });
@@ -200,7 +197,6 @@ impl Seen {
             number,
             numbers,
             kinds: has_kinds.then_some(kinds),
-            kind_sets: kind_sets.into_iter().map(members).collect(),
             is_exact,
             sizes: self.sizes,
             replies: self.replies,

@@ -150,25 +150,6 @@ pub struct SizeRow {
 }
 
 impl SizeRow {
-    pub fn of_groups(groups: &[CommandGroup]) -> Vec<Self> {
-        let mut rows: Vec<Self> = groups.iter().map(Self::of).collect();
-        rows.sort_by_key(|row| row.bytes);
-        rows.dedup_by(|next, row| {
-            let is_same = next.bytes == row.bytes;
-            if is_same {
-                row.add(next);
-            }
-            is_same
-        });
-        rows
-    }
-
-    fn of(group: &CommandGroup) -> Self {
-        let CommandGroup { bytes, commands, probability } = *group;
-        let plogp = commands * weight_log(probability);
-        Self { bytes, commands, probability: commands * probability, greatest: probability, plogp }
-    }
-
     /// Adds the commands of another size, as padding of both to one size would. The size stays.
     pub fn add(&mut self, other: &Self) {
         self.commands += other.commands;
@@ -231,14 +212,5 @@ mod tests {
         let scaled = sums.scaled(0.5);
         assert!((scaled.weighted_log - (0.25 * -2.0 + 0.125 * -3.0)).abs() < 1e-12);
         assert_eq!((scaled.weight, scaled.greatest[1]), (0.375, 0.125));
-    }
-
-    #[test]
-    fn commands_of_one_size_are_in_one_row() {
-        let group = |bytes, commands, probability| CommandGroup { bytes, commands, probability };
-        let rows = SizeRow::of_groups(&[group(7, 1.0, 0.5), group(5, 1.0, 0.25), group(7, 2.0, 0.125)]);
-        let of_seven = SizeRow { bytes: 7, commands: 3.0, probability: 0.75, greatest: 0.5, plogp: -1.25 };
-        let of_five = SizeRow { bytes: 5, commands: 1.0, probability: 0.25, greatest: 0.25, plogp: -0.5 };
-        assert_eq!(rows, [of_five, of_seven]);
     }
 }

@@ -1,13 +1,12 @@
-//! The joint distribution of secrets and outputs, entry by entry, and samples of it: for other programs.
+//! The joint distribution of secrets and outputs, entry by entry, and samples of it: what figures are compared with.
 
 use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_model::Model;
-
 use sizeleak_inference::channel::{EpsilonKnowledge, ModelSizes, Observation, Observer, Output, ReplyNoise, SizeNoise};
-use sizeleak_inference::space::{CommandSpace, SpaceError};
+use sizeleak_inference::space::{CommandGroup, CommandSpace, SizeRow, SpaceError};
+use sizeleak_model::Model;
 
 /// What an observer wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +22,7 @@ pub enum Secret {
 /// All secrets with what is seen of them, listed one by one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Joint {
-    pub secrets: Vec<String>,
-    /// The index of a secret, an output, and the probability of both.
+    /// The number of a secret, an output, and the probability of both.
     pub entries: Vec<(u32, Output, f64)>,
 }
 
@@ -45,17 +43,14 @@ impl Joint {
             return Self::of_commands(space, model, ModelSizes::new(model, knowledge), &replies).map(Some);
         }
         let Some(observation) = Observation::new(space, model, observer, knowledge)? else { return Ok(None) };
-        let (names, channel): (Vec<String>, _) = match (secret, &observation.kinds) {
-            (Secret::Number, _) => (observation.numbers.iter().map(u32::to_string).collect(), &observation.number),
-            (_, Some(kinds)) => (observation.kind_sets.iter().map(|kinds| kind_names(model, kinds)).collect(), kinds),
-            (_, None) => return Ok(None),
-        };
+        let channel = if secret == Secret::Number { Some(&observation.number) } else { observation.kinds.as_ref() };
+        let Some(channel) = channel else { return Ok(None) };
         let mut entries = Vec::new();
         for (secret, row) in (0..).zip(&channel.rows) {
             let outputs = row.outputs.iter().map(|(output, probability)| (observation.output(*output), *probability));
             entries.extend(outputs.map(|(output, probability)| (secret, output, row.secrets.weight * probability)));
         }
-        Ok(Some(Self { secrets: names, entries }))
+        Ok(Some(Self { entries }))
     }
 
     fn of_commands(
@@ -66,8 +61,8 @@ impl Joint {
     ) -> Result<Self, SpaceError> {
         let parts = space.listed_parts()?;
         let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
-        let mut joint = Self { secrets: Vec::new(), entries: Vec::new() };
-        let mut fault = None;
+        let mut joint = Self { entries: Vec::new() };
+        let (mut secrets, mut fault) = (0, None);
         space.visit_all(&parts, &mut |combination| {
             let mut counts = vec![0; model.actions.len()];
             for (part, count) in parts.iter().zip(combination.of_parts) {
@@ -76,8 +71,8 @@ impl Joint {
             let (actions, varying) = (counts.iter().sum(), sizes.varying().of_counts(&counts));
             let classes = replies.of_counts(&counts);
             for (bytes, sums) in combination.by_bytes.iter() {
-                let secret = joint.secrets.len() as u32;
-                joint.secrets.push(command_name(model, &counts));
+                let secret = secrets;
+                secrets += 1;
                 let of_size =
                     of_sizes.entry((bytes, varying.clone())).or_insert_with(|| sizes.sizes(bytes, actions, &varying));
                 let of_reply = of_replies.entry((actions, classes.clone())).or_insert_with(|| {
@@ -116,15 +111,18 @@ impl Joint {
     }
 }
 
-/// A command in words, such as `2 on, 1 dim`.
-pub fn command_name(model: &Model, counts: &[u32]) -> String {
-    let occurring = model.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
-    let words: Vec<String> = occurring.map(|(action, count)| format!("{count} {}", action.name)).collect();
-    words.join(", ")
-}
-
-fn kind_names(model: &Model, kinds: &[usize]) -> String {
-    let devices = model.inventory.as_ref().map_or(&[][..], |inventory| inventory.devices.as_slice());
-    let names: Vec<&str> = kinds.iter().filter_map(|kind| devices.get(*kind)).map(|kind| kind.name.as_str()).collect();
-    names.join(", ")
+/// The commands of groups by size, added up one group after the other.
+pub fn rows_of_groups(groups: &[CommandGroup]) -> Vec<SizeRow> {
+    let row = |CommandGroup { bytes, commands, probability }: &CommandGroup| SizeRow {
+        bytes: *bytes,
+        commands: *commands,
+        probability: commands * probability,
+        greatest: *probability,
+        plogp: if *probability > 0.0 { commands * (probability * probability.log2()) } else { 0.0 },
+    };
+    let mut rows: BTreeMap<u64, SizeRow> = BTreeMap::new();
+    for row in groups.iter().map(row) {
+        rows.entry(row.bytes).and_modify(|all| all.add(&row)).or_insert(row);
+    }
+    rows.into_values().collect()
 }
