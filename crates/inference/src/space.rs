@@ -142,14 +142,7 @@ impl CommandSpace {
                 all.entry(bytes).or_insert(SecretSums::NONE).add(&sums.scaled(combination.factor));
             }
         });
-        let row = |(bytes, sums): (i64, SecretSums)| SizeRow {
-            bytes: self.size(bytes),
-            commands: sums.count,
-            probability: sums.weight,
-            greatest: sums.most(),
-            plogp: sums.weighted_log,
-        };
-        Ok(all.into_iter().map(row).collect())
+        Ok(all.into_iter().map(|(bytes, sums)| SizeRow::new(self.size(bytes), &sums)).collect())
     }
 
     pub(crate) fn actions(&self) -> usize {

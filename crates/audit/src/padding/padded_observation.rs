@@ -83,16 +83,8 @@ pub fn seen_rows(observation: &Observation) -> Vec<SizeRow> {
     let mut rows: BTreeMap<u64, SizeRow> = BTreeMap::new();
     for row in &observation.command.rows {
         for (output, probability) in &row.outputs {
-            let bytes = observation.output(*output).size;
-            let empty = SizeRow { bytes, commands: 0.0, probability: 0.0, greatest: 0.0, plogp: 0.0 };
-            let part = row.secrets.scaled(*probability);
-            rows.entry(bytes).or_insert(empty).add(&SizeRow {
-                bytes,
-                commands: part.count,
-                probability: part.weight,
-                greatest: part.most(),
-                plogp: part.weighted_log,
-            });
+            let part = SizeRow::new(observation.output(*output).size, &row.secrets.scaled(*probability));
+            rows.entry(part.bytes).and_modify(|all| all.add(&part)).or_insert(part);
         }
     }
     rows.into_values().collect()

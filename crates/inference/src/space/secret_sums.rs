@@ -150,6 +150,12 @@ pub struct SizeRow {
 }
 
 impl SizeRow {
+    /// The commands of one size that these sums are of.
+    pub fn new(bytes: u64, sums: &SecretSums) -> Self {
+        let SecretSums { count: commands, weight: probability, weighted_log: plogp, .. } = *sums;
+        Self { bytes, commands, probability, greatest: sums.most(), plogp }
+    }
+
     /// Adds the commands of another size, as padding of both to one size would. The size stays.
     pub fn add(&mut self, other: &Self) {
         self.commands += other.commands;
