@@ -59,8 +59,6 @@ pub struct LearnedModel {
     pub leaves_sizes_open: bool,
     /// For each action with a size, the credible interval (95 %) of that size in bytes.
     pub intervals: Vec<[i64; 2]>,
-    /// The posterior probability that all these sizes are right.
-    pub certainty: f64,
     /// Why no sum of sizes holds, however many commands are recorded; `None` if sums may hold.
     pub without_sums: Option<String>,
     /// The services it was learned on, by their indices among those observed.
@@ -187,7 +185,6 @@ impl TrainingSet<'_> {
             remarks,
             leaves_sizes_open,
             intervals,
-            certainty,
             without_sums: sizes.without_sums,
             services: Vec::new(),
             learned_from,

@@ -144,8 +144,6 @@ pub struct BlindFit {
     pub alternatives: Vec<Alternative>,
     /// How the length of the body shows in the size beyond itself.
     pub length_fields: LengthFields,
-    /// Bytes that encryption adds to a command, where sizes are sizes on the wire and length fields show it; else 0.
-    pub record_bytes: i64,
     /// The values of ε in bytes with their probabilities; the most probable is 0.
     pub epsilons: Vec<(i64, f64)>,
     /// The actions, ordered by size, then by reply. None is empty, and each has a size of at least 1 byte.
@@ -157,21 +155,11 @@ pub struct BlindFit {
     pub log_likelihood: f64,
     /// The probability that a reply is lost.
     pub lost: f64,
-    /// How many replies of a command belong to something else, on average.
-    pub foreign: f64,
     pub commands: usize,
-    /// Commands that were not used: too large, or with replies of rare sizes.
-    pub dropped: usize,
     /// How often each action probably occurs in each command, in the order of both; `None` where nothing explains it.
     pub drawn: Vec<Option<Vec<u32>>>,
     /// How many more commands would settle what is open; `None` if nothing is, or if that cannot be estimated.
     pub more_commands_needed: Option<usize>,
-}
-
-impl BlindFit {
-    pub fn grown(&self, size: i64) -> i64 {
-        self.length_fields.grown(size.saturating_sub(self.record_bytes))
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -101,9 +101,7 @@ pub fn learn(observations: &[Observation], names: &[String], is_wire: bool) -> R
     if classes.sizes.is_empty() {
         determined(&refined, used.commands)?;
     }
-    fit.foreign += classes.foreign(observations);
     fit.commands = used.commands;
-    fit.dropped = observations.len().saturating_sub(used.commands);
     let closest = fit.alternatives.first().map_or(f64::INFINITY, |alternative| alternative.difference);
     fit.more_commands_needed = fit.more_commands_needed.max(more_commands(used.commands, closest));
     let candidate = &best.candidate;
@@ -195,22 +193,18 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
     for action in &mut actions {
         action.frequency /= sum;
     }
-    let (lost, foreign) = best.lost_and_foreign(plan);
     let epsilons = parameters.epsilon.iter().map(|(epsilon, probability)| (epsilon, *probability));
     BlindFit {
         overhead: *overhead,
         alternatives: Vec::new(),
         length_fields: form.fields,
-        record_bytes: form.record_bytes,
         epsilons: epsilons.filter(|(_, probability)| *probability > 1e-6).collect(),
         actions,
         uncertain_names: uncertain_names(&best.naming, names),
         outliers: parameters.outliers,
         log_likelihood: best.expected.log_likelihood + best.naming.log_likelihood,
-        lost,
-        foreign,
+        lost: best.lost(),
         commands: 0,
-        dropped: 0,
         drawn: Vec::new(),
         more_commands_needed: more_commands(plan.commands as usize, closest),
     }
@@ -225,26 +219,17 @@ fn uncertain_names(naming: &Naming, names: &[String]) -> Vec<UncertainNames> {
 }
 
 impl Refined {
-    /// The probability that a reply is lost, and the replies per command that belong to no action.
-    fn lost_and_foreign(&self, plan: &Plan) -> (f64, f64) {
-        let mute = self.expected.sizes.len().saturating_sub(1);
-        if mute == 0 {
-            return (0.0, 0.0);
-        }
-        let (mut answered, mut foreign, mut silent) = (0.0, 0.0, 0.0);
-        for (class, counts) in self.expected.sizes.iter().enumerate() {
-            for (size, count) in counts.iter() {
-                let sum = match (class == mute, size) {
-                    (true, _) => &mut silent,
-                    (false, 0) => &mut foreign,
-                    (false, _) => &mut answered,
-                };
-                *sum += count;
-            }
-        }
-        let own: f64 = self.atoms.iter().filter(|atom| atom.class == mute).map(|atom| atom.count).sum();
+    /// The probability that a reply is lost.
+    fn lost(&self) -> f64 {
+        let Some((of_mute, replying)) = self.expected.sizes.split_last().filter(|(_, replying)| !replying.is_empty())
+        else {
+            return 0.0;
+        };
+        let answered = replying.iter().flat_map(Pmf::iter).filter(|(size, _)| *size != 0).map(|(_, count)| count);
+        let silent: f64 = of_mute.iter().map(|(_, count)| count).sum();
+        let own: f64 = self.atoms.iter().filter(|atom| atom.class == replying.len()).map(|atom| atom.count).sum();
         let lost = (silent - own).max(0.0);
-        (lost / (answered + lost).max(1.0), foreign / plan.commands.max(1.0))
+        lost / (answered.sum::<f64>() + lost).max(1.0)
     }
 }
 

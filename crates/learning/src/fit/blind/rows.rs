@@ -216,14 +216,6 @@ impl ReplyClasses {
         self
     }
 
-    /// How many replies of foreign sizes a command has on average.
-    pub(super) fn foreign(&self, observations: &[Observation]) -> f64 {
-        let listed = || observations.iter().filter_map(|observation| observation.replies.as_ref());
-        let foreign = |reply: &&i64| self.foreign.contains(*reply);
-        let replies = listed().flat_map(|listed| listed.iter().take(MAX_REPLIES)).filter(foreign).count();
-        replies as f64 / listed().count().max(1) as f64
-    }
-
     /// How many replies each class has, and how many no class. A sum of two counts as both; `None` if it is ambiguous.
     pub(super) fn counts(&self, replies: &[i64]) -> Option<(Vec<u8>, usize)> {
         let mut counts = vec![0_u8; self.sizes.len()];
