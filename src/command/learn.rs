@@ -12,6 +12,7 @@ use sizeleak_learning::{
     FoundSizes, LearnedModel, LearningError, LearningOutcome, LearningRun, LearningSettings, MIN_COMMANDS,
     UnlabelledRun,
 };
+use sizeleak_model::statistics::times;
 use sizeleak_model::{Action, Basis, FitMethod, Inventory, Kind, Model, ModelSet, ReplyBytesModel, ReplyCountModel};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::{self, show};
@@ -457,10 +458,7 @@ fn found_of_action(found: &FoundSizes, name: &str) -> String {
 
 /// The reply that most actions have in common, and how many do, if they are more than replies can be trusted with.
 fn most_alike(found: &FoundSizes) -> Option<(Option<i64>, usize)> {
-    let mut times: BTreeMap<Option<i64>, usize> = BTreeMap::new();
-    for action in &found.fit.actions {
-        *times.entry(action.reply).or_default() += 1;
-    }
+    let times: BTreeMap<Option<i64>, usize> = times(found.fit.actions.iter().map(|action| action.reply));
     times.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > MAX_ALIKE)
 }
 

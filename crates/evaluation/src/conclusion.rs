@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sizeleak_learning::labels::{Labels, MatchCounts};
 use sizeleak_model::Model;
+use sizeleak_model::statistics::times;
 use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_text::{counted, percent};
 
@@ -83,10 +84,7 @@ impl Conclusion {
 
 impl Baseline {
     fn of(labels: &Labels) -> Option<Self> {
-        let mut times: BTreeMap<&[u32], u64> = BTreeMap::new();
-        for row in &labels.rows {
-            *times.entry(&row.counts).or_default() += 1;
-        }
+        let times: BTreeMap<&[u32], u64> = times(labels.rows.iter().map(|row| &row.counts[..]));
         // The first of those that are equally frequent, in the order of the labels.
         let most = times.values().copied().max()?;
         let counts = labels.rows.iter().map(|row| &*row.counts).find(|counts| times.get(counts) == Some(&most))?;

@@ -2,13 +2,13 @@
 //! was learned from, and how good those of the same number of labels are, over several draws.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 use sizeleak_learning::{LearningOutcome, LearningRun};
+use sizeleak_model::statistics::times;
 use sizeleak_pipeline::Pipeline;
 
 use crate::evaluation::Evaluation;
@@ -257,12 +257,8 @@ impl MedianScore {
 
 /// Sentences with how often each occurs, the most frequent first.
 fn counted<'a>(sentences: impl Iterator<Item = &'a str>) -> Vec<DrawRemark> {
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    for sentence in sentences {
-        *times.entry(sentence).or_default() += 1;
-    }
-    let mut remarks: Vec<DrawRemark> =
-        times.into_iter().map(|(sentence, draws)| DrawRemark { sentence: sentence.to_owned(), draws }).collect();
+    let remark = |(sentence, draws): (&str, usize)| DrawRemark { sentence: sentence.to_owned(), draws };
+    let mut remarks: Vec<DrawRemark> = times(sentences).into_iter().map(remark).collect();
     remarks.sort_by_key(|remark| Reverse(remark.draws));
     remarks.truncate(MAX_REMARKS);
     remarks

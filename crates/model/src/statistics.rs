@@ -2,12 +2,23 @@
 //! from what is expected, and the order of weighted items.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 /// The middle value, twice; of an even number of values the lower and the upper one. `None` without values.
 pub fn middle<T: Copy>(values: &mut [T], order: impl FnMut(&T, &T) -> Ordering) -> Option<[T; 2]> {
     values.sort_unstable_by(order);
     let lower = values.len().checked_sub(1)? / 2;
     Some([*values.get(lower)?, *values.get(values.len() / 2)?])
+}
+
+/// How often each value occurs.
+pub fn times<T: Ord, N: Default + AddAssign + From<u8>>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, N> {
+    let mut times: BTreeMap<T, N> = BTreeMap::new();
+    for value in values {
+        *times.entry(value).or_default() += 1.into();
+    }
+    times
 }
 
 /// The value at a place, from 0, of values that each occur so many times, in ascending order; `None` beyond the last.

@@ -7,10 +7,9 @@
 
 mod true_channel;
 
-use std::collections::BTreeMap;
-
 use sizeleak_inference::channel::CommandFigures;
 use sizeleak_inference::space::{CommandSpace, Home, Premises, PriorName, SpaceError};
+use sizeleak_model::statistics::times;
 use sizeleak_model::{Action, Device, Inventory};
 use thiserror::Error;
 
@@ -162,12 +161,10 @@ fn periods(scenario: &Scenario) -> Vec<Period> {
     }
     let count = scenario.test.commands as usize;
     let change_at = if change.bytes > 0 { before_change(change, count) } else { count };
-    let mut commands: BTreeMap<(usize, Option<usize>), u32> = BTreeMap::new();
-    for index in 0..count {
+    let commands = times((0..count).map(|index| {
         let added_bytes = if index < change_at { 0 } else { change.bytes };
-        let width = grows.then(|| growing_id(id, CapturePart::Test, index, count).to_string().len());
-        *commands.entry((added_bytes, width)).or_default() += 1;
-    }
+        (added_bytes, grows.then(|| growing_id(id, CapturePart::Test, index, count).to_string().len()))
+    }));
     let period = |((added_bytes, width), commands): ((usize, Option<usize>), u32)| Period {
         share: f64::from(commands) / count as f64,
         added_bytes,

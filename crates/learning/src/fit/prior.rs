@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sizeleak_model::statistics::times;
 use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
 use statrs::distribution::{DiscreteCDF, Poisson};
 use statrs::function::gamma::ln_gamma;
@@ -104,11 +105,9 @@ fn usage_of<'a>(commands: &'a [LabelledCommand], limits: &Limits, actions: usize
     };
     let experiments: Vec<Option<(usize, u32)>> = commands.iter().map(experiment).collect();
     let are_rounds = experiments.iter().all(Option::is_some);
-    let mut times: BTreeMap<(usize, u32), usize> = BTreeMap::new();
     let in_stretch = in_long_stretches(&experiments);
-    for found in experiments.iter().zip(&in_stretch).filter(|(_, is_in)| **is_in).filter_map(|(found, _)| *found) {
-        *times.entry(found).or_default() += 1;
-    }
+    let found = experiments.iter().zip(&in_stretch).filter(|(_, is_in)| **is_in).filter_map(|(found, _)| *found);
+    let times: BTreeMap<(usize, u32), usize> = times(found);
     let round = || (0..actions).flat_map(move |action| (1..=most(action)).map(move |count| (action, count)));
     let complete = round().map(|wanted| times.get(&wanted).copied().unwrap_or(0)).min().unwrap_or(0);
     let rounds = match are_rounds {
@@ -229,20 +228,15 @@ fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
 /// is as likely, between 0.0001 (shares hardly vary) and 1 (they always vary).
 fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
     // How many commands have an action so often, and how many have so many actions.
-    let mut times: BTreeMap<(usize, u32), f64> = BTreeMap::new();
-    let mut totals: BTreeMap<u64, f64> = BTreeMap::new();
-    for command in commands {
-        for (action, count) in command.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            *times.entry((action, *count)).or_default() += 1.0;
-        }
-        *totals.entry(command.total()).or_default() += 1.0;
-    }
+    let counts = commands.iter().flat_map(|command| command.counts.iter().copied().enumerate());
+    let counts: BTreeMap<(usize, u32), f64> = times(counts.filter(|(_, count)| *count > 0));
+    let totals: BTreeMap<u64, f64> = times(commands.iter().map(|command| command.total()));
     let likelihood = |concentration: f64| -> f64 {
         let of_action = |((action, count), times): (&(usize, u32), &f64)| {
             times * ln_rising(concentration * shares.get(*action).unwrap_or(&Prior::MIN_SHARE), f64::from(*count))
         };
         let of_total = |(total, times): (&u64, &f64)| times * ln_rising(concentration, *total as f64);
-        times.iter().map(of_action).sum::<f64>() - totals.iter().map(of_total).sum::<f64>()
+        counts.iter().map(of_action).sum::<f64>() - totals.iter().map(of_total).sum::<f64>()
     };
     let grid: Vec<(f64, f64)> = (1..100)
         .map(|percent| f64::from(percent * percent) / 10_000.0)
@@ -275,10 +269,7 @@ const FALSE_ALARMS: f64 = 0.01;
 
 /// The commands that occur more often than by chance, the most frequent first. `probability`: of actions by habit.
 fn recurring_commands(commands: &[&LabelledCommand], probability: impl Fn(&[u32]) -> f64) -> Vec<RecurringCommand> {
-    let mut times: BTreeMap<&[u32], u64> = BTreeMap::new();
-    for command in commands {
-        *times.entry(&command.counts).or_default() += 1;
-    }
+    let times: BTreeMap<&[u32], u64> = times(commands.iter().map(|command| &command.counts[..]));
     let (all, tested) = (commands.len() as f64, times.len().max(1) as f64);
     // With P(A) by habit, each with the share of all commands that it has beyond it if none recurred.
     let found = times.into_iter().filter_map(|(counts, times)| {

@@ -1,8 +1,6 @@
 //! Learning how many records a gateway sends in reply to a command, and how their bytes depend on the actions.
 
-use std::collections::BTreeMap;
-
-use sizeleak_model::statistics::middle;
+use sizeleak_model::statistics::{middle, times};
 use sizeleak_model::{LabelledCommand, ReplyBytesModel, ReplyCountModel};
 
 use crate::fit::evidence::STRONG;
@@ -120,10 +118,8 @@ fn bytes_through(figures: &[f64], actions: usize, commands: &[&LabelledCommand])
     let inner_mean = (inner.iter().sum::<f64>() + 0.1) / (inner.len() as f64 + 1.0);
     let from = deviations.partition_point(|deviation| *deviation <= 8.0 * inner_mean + 1.0);
     let (near, far) = deviations.split_at(from);
-    let mut odd: BTreeMap<i64, u32> = BTreeMap::new();
-    for deviation in signed.iter().filter(|deviation| far.first().is_some_and(|least| deviation.abs() >= *least)) {
-        *odd.entry(*deviation as i64).or_default() += 1;
-    }
+    let odd = signed.iter().filter(|deviation| far.first().is_some_and(|least| deviation.abs() >= *least));
+    let odd = times(odd.map(|deviation| *deviation as i64));
     let mut odd_deviations: Vec<(i64, u32)> = odd.into_iter().collect();
     odd_deviations.sort_by_key(|(deviation, times)| (std::cmp::Reverse(*times), *deviation));
     odd_deviations.truncate(ReplyBytesModel::MAX_DEVIATIONS);

@@ -8,7 +8,7 @@ mod merging;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies};
+use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies, statistics};
 
 use self::merging::{OddSizes, Row, split_merged, times};
 use crate::fit::evidence::{STRONG, most_frequent, rounded};
@@ -161,12 +161,10 @@ fn rows(commands: &[LabelledCommand], actions: usize) -> Vec<Row> {
         replies.sort_unstable();
         *times.entry((command.counts.iter().copied().chain([1]).collect(), replies)).or_default() += 1;
     }
-    let row = |((counts, replies), times): ((Vec<u32>, Vec<i64>), u64)| {
-        let mut by_size: BTreeMap<i64, u32> = BTreeMap::new();
-        for size in replies {
-            *by_size.entry(size).or_default() += 1;
-        }
-        Row { counts, replies: by_size, times }
+    let row = |((counts, replies), times): ((Vec<u32>, Vec<i64>), u64)| Row {
+        counts,
+        replies: statistics::times(replies),
+        times,
     };
     times.into_iter().map(row).collect()
 }

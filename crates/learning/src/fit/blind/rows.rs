@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::statistics::at_place;
+use sizeleak_model::statistics::{at_place, times};
 
 use super::Observation;
 use crate::fit::expectation::Plan;
@@ -70,14 +70,10 @@ impl Rows {
     }
 
     fn with_others(observations: &[Observation], classes: &ReplyClasses, most_other: usize) -> Self {
-        let mut found: BTreeMap<(usize, i64, Vec<u8>, Option<u8>), usize> = BTreeMap::new();
-        for Row { size, replies, silent, .. } in observations.iter().filter_map(|one| row(one, classes, most_other)) {
-            let total = replies.iter().map(|count| usize::from(*count)).sum();
-            *found.entry((total, size, replies, silent)).or_default() += 1;
-        }
-        let rows = found.into_iter();
+        let rows = observations.iter().filter_map(|one| row(one, classes, most_other));
+        let alike = times(rows.map(|row| (row.replies(), row.size, row.replies, row.silent)));
         let row = |((_, size, replies, silent), commands)| Row { size, replies, silent, commands };
-        Self::new(rows.map(row).collect())
+        Self::new(alike.into_iter().map(row).collect())
     }
 
     /// Those of commands so small that they have few actions; for rows without replies.
@@ -170,9 +166,8 @@ impl ReplyClasses {
         let mut per_command: BTreeMap<(i64, usize), usize> = BTreeMap::new();
         let (mut total, mut commands) = (0_usize, 0_usize);
         for replies in observations.iter().filter_map(|observation| observation.replies.as_ref()) {
-            let counts = counted(replies);
             commands += 1;
-            for (size, count) in counts {
+            for (size, count) in times::<i64, usize>(replies.iter().copied().take(MAX_REPLIES)) {
                 total += count;
                 *occurrences.entry(size).or_default() += count;
                 *per_command.entry((size, count)).or_default() += 1;
@@ -244,14 +239,6 @@ impl ReplyClasses {
         let pairs = self.sizes.iter().enumerate().filter_map(|(first, a)| other(a).map(|second| (first, second)));
         pairs.filter(|(first, second)| first <= second).collect()
     }
-}
-
-fn counted(replies: &[i64]) -> BTreeMap<i64, usize> {
-    let mut counts = BTreeMap::new();
-    for reply in replies.iter().take(MAX_REPLIES) {
-        *counts.entry(*reply).or_default() += 1;
-    }
-    counts
 }
 
 #[cfg(test)]
