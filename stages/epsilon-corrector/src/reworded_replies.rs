@@ -68,12 +68,12 @@ impl RewordedReplies {
                 None => unknown.push((reply.length, range(reply)[0])),
             }
         }
-        if own.iter().all(|own| *own == 0) {
+        unknown.sort_unstable();
+        unknown.dedup();
+        if unknown.len() as u32 > own.iter().sum() {
             // All replies may be others: messages that have become longer, or another gateway's.
             return self.learned(None);
         }
-        unknown.sort_unstable();
-        unknown.dedup();
         for one in &mut self.lengths {
             one.see_as_before(classes, &own);
         }
@@ -119,11 +119,15 @@ impl RewordedReplies {
             let of_words = read(command)?;
             Some(likelihood(&of_words, states) * (of_words.ln_unit - possible.ln_unit).exp())
         };
+        // Beside replies, as many commands have them as not.
+        let beside = relative(&without(&as_before, |other| other == length)).unwrap_or(0.0) / 2.0;
+        // Once they are known to come beside replies, they are asked about again where that explains a command badly.
+        if at.is_some_and(|at| self.lengths[at].beside() > 1.0 - REWORDED) && beside > odd / ODD {
+            return;
+        }
         let of_class = |learned: &Option<u32>| learned.and_then(|learned| relative(&in_words(learned))).unwrap_or(0.0);
         let mut likelihoods: Vec<f64> = lengths.iter().map(of_class).collect();
-        // Beside replies, as many commands have them as not.
-        likelihoods.push(relative(&without(&as_before, |other| other == length)).unwrap_or(0.0) / 2.0);
-        likelihoods.push(by_model);
+        likelihoods.extend([beside, by_model]);
         let at = at.unwrap_or_else(|| {
             self.forget_one();
             self.lengths.push(UnknownLength::new(length, likelihoods.len()));
@@ -166,6 +170,11 @@ impl UnknownLength {
     /// The probability that they are what the model takes them to be.
     fn by_model(&self) -> f64 {
         self.shares.last().copied().unwrap_or(0.0)
+    }
+
+    /// The probability that they come beside replies.
+    fn beside(&self) -> f64 {
+        self.shares.iter().rev().nth(1).copied().unwrap_or(0.0)
     }
 
     /// The class that they certainly are of. Of classes that the same actions send, any one says the same.
