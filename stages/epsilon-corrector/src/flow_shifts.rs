@@ -9,7 +9,7 @@ use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
 
-use crate::reworded_replies::RewordedReplies;
+use crate::reworded_replies::{CERTAIN, RewordedReplies};
 use crate::shift_evidence::{ShiftEvidence, ShiftState};
 
 /// The most states of all flows whose shift is remembered, of 80 bytes each; at least the half of the flows used last is
@@ -27,9 +27,6 @@ const MIN_OTHERS: f64 = 0.02;
 
 /// Learned habits that are less probable are said to be others.
 const MAX_LEARNED: f64 = 0.1;
-
-/// A change that is as probable is reported.
-pub(crate) const CERTAIN: f64 = 0.99;
 
 /// What is said of a household with other habits.
 const OTHER_HABITS: &str = "its commands have other actions, or another number of them, than the labelled ones, and the \

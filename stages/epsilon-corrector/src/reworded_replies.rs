@@ -10,7 +10,8 @@ use sizeleak_frame::{Command, SharedList, SingleReply};
 use sizeleak_inference::{PossibleCommands, StateBelief};
 use sizeleak_model::{Model, ReplyClass, SingleReplies, WireSize};
 
-use crate::flow_shifts::CERTAIN;
+/// A change that is as probable is reported, and replies in other words are read.
+pub(crate) const CERTAIN: f64 = 0.99;
 
 /// How probable it is before a command that replies of one class come in other words from now on, of one length: messages
 /// change once in thousands of commands, and replies have some two thousand lengths.
