@@ -223,7 +223,7 @@ fn bytes_that_come_too_late_are_lost_once() {
         let ends = later(one_record_a_segment(&[lengths.as_slice(), &[(23, 50)]].concat())[8].clone(), 40_000);
         // Once, and sent again.
         for late in [vec![late.clone()], vec![late, more]] {
-            let rows = [&opened[..], before, &behind, &late, &[ends.clone()]].concat();
+            let rows = [&opened[..], before, &behind, &late, std::slice::from_ref(&ends)].concat();
             let mut expected = [&lengths[..], &[(23, 50)]].concat();
             let lost = 5 + u64::from(expected.remove(missing).1);
             let frames = size(&rows);
