@@ -15,7 +15,7 @@ use sizeleak_frame::{OwnedSegment, Segment};
 
 use crate::chunk::{Chunk, HeldSegments};
 use crate::findings::{Conflict, Incident};
-use crate::record::{OpenRecord, is_whole_records};
+use crate::record::{OpenRecord, has_whole_records};
 use crate::rivals::{Claim, Dropped, Rivals, Run, StreamPosition, StreamStart, WINDOW, first_bytes, is_near};
 use crate::unseen_bytes::UnseenBytes;
 
@@ -593,10 +593,6 @@ impl Reassembly<'_> {
     fn near(&self, sequence: u32) -> u64 {
         if self.pending.held.is_empty() { ORIGIN + u64::from(sequence) } else { self.pending.near }
     }
-}
-
-fn has_whole_records(segment: &Segment<'_>) -> bool {
-    segment.length as usize == segment.payload.len() && is_whole_records(segment.payload)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! section 6.2.1).
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::ContentType;
+use sizeleak_frame::{ContentType, Segment};
 
 use crate::chunk::Chunk;
 
@@ -41,7 +41,12 @@ impl Header {
     }
 }
 
-pub(crate) fn is_whole_records(mut bytes: &[u8]) -> bool {
+/// Whether a segment, of which all was captured, holds whole records and nothing else.
+pub(crate) fn has_whole_records(segment: &Segment<'_>) -> bool {
+    let mut bytes = segment.payload;
+    if segment.length as usize != bytes.len() {
+        return false;
+    }
     while let Some((header, rest)) = bytes.split_first_chunk() {
         let Some(body) = Header::parse(*header).and_then(|header| rest.get(usize::from(header.length)..)) else {
             return false;
