@@ -101,10 +101,10 @@ impl RewordedReplies {
         let as_before = Command { reworded: others.clone(), ..command.clone() };
         let Some(possible) = read(&as_before) else { return };
         let by_model = likelihood(&possible, states);
-        let odd = ODD * possible.unlike_replies.unwrap_or(0.0);
+        let unlike = possible.unlike_replies.unwrap_or(0.0);
         let at = self.lengths.iter().position(|one| one.length == length);
         // What is well explained speaks against other words, of which nothing speaks yet.
-        if at.is_none() && by_model > odd / ODD {
+        if at.is_none() && by_model > unlike {
             return;
         }
         let most_frequent = |class: &ReplyClass| {
@@ -123,7 +123,7 @@ impl RewordedReplies {
         // Beside replies, as many commands have them as not.
         let beside = relative(&without(&as_before, |other| other == length)).unwrap_or(0.0) / 2.0;
         // Once they are known to come beside replies, they are asked about again where that explains a command badly.
-        if at.is_some_and(|at| self.lengths[at].beside() > 1.0 - REWORDED) && beside > odd / ODD {
+        if at.is_some_and(|at| self.lengths[at].beside() > 1.0 - REWORDED) && beside > unlike {
             return;
         }
         let of_class = |learned: &Option<u32>| learned.and_then(|learned| relative(&in_words(learned))).unwrap_or(0.0);
@@ -135,7 +135,7 @@ impl RewordedReplies {
             self.lengths.len() - 1
         });
         let one = &mut self.lengths[at];
-        one.weigh(likelihoods.iter().map(|likelihood| likelihood + odd));
+        one.weigh(likelihoods.iter().map(|likelihood| likelihood + ODD * unlike));
         one.learned = one.class(classes).and_then(|class| Some((class, lengths[class]?)));
         if one.by_model() > 1.0 - REWORDED {
             self.lengths.swap_remove(at);
